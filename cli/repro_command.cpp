@@ -28,6 +28,7 @@ struct repro_flags {
   std::string answers;
   std::string json;
   bool native = false;
+  bool verify = false;
 };
 
 static int repro_command(const repro_flags& flags) {
@@ -53,6 +54,7 @@ static int repro_command(const repro_flags& flags) {
   if (!flags.machine.empty())
     command.insert(command.end(), {"--machine", machine_file(flags.machine).string()});
   if (!flags.answers.empty()) command.insert(command.end(), {"--answers", flags.answers});
+  if (flags.verify) command.emplace_back("--verify");
   if (json.wanted()) command.insert(command.end(), {"--json", flags.json});
   command.insert(command.end(), flags.ids.begin(), flags.ids.end());
   const int status = run_program(command);
@@ -90,6 +92,8 @@ void add_repro_command(command_parser& app) {
       .add_option("--answers", flags->answers,
                   "saves each run's result to FILE; results already there are reused")
       .type_name("FILE");
+  command.add_flag("--verify", flags->verify,
+                   "takes all results from --answers, repeats one run in ten, and compares");
   command.add_option("--json", flags->json, json_help).type_name("FILE");
   command.runs([flags] { return repro_command(*flags); });
 }

@@ -179,6 +179,7 @@ ROWS = [
        "S-5.4 S-5.5")),
     *(never("./dev elidex repro " + paper, WHOLE_PAPER) for paper in ("K", "E", "S")),
     never("./dev elidex repro E --scale full --answers full.jsonl", WHOLE_PAPER),
+    never("./dev elidex repro E --scale full --answers full.jsonl --verify", WHOLE_PAPER),
     # 1: no transaction commits on this CPU.
     Row("./dev elidex repro all --native --answers native.jsonl --json native.json",
         smaller=(("repro all", "repro S-3.8 S-3.12"),), full=None, statuses=(0, 1)),

@@ -5,14 +5,18 @@
         kept.add(request, answer)                      # from any thread; on the disk on return
 
 The first line names the program by its SHA-256, and natively the machine. Another program's or
-machine's answers are refused, because they may differ. An incomplete last line is dropped. A
-machine file's content is part of the key.
+machine's answers are refused, because they may differ. An incomplete last line is dropped. The
+SHA-256 of a machine file is part of the key.
+
+StoredAnswers reads such a file of any program. repeated() draws the runs by which it is checked.
 """
 
 import functools
 import hashlib
 import json
+import math
 import os
+import random
 import threading
 
 from claims import BadInput
@@ -92,3 +96,43 @@ class KeptAnswers:
     def add(self, request, answer):
         with self.lock:
             self.write({"key": key_of(request), "answer": answer})
+
+
+ONE_IN = 10  # of the stored runs, this share is repeated
+
+
+class StoredAnswers(KeptAnswers):
+    """The answers of a complete file, by any simulated program."""
+
+    def __init__(self, path):
+        self.path = path
+        try:
+            self.file = open(path, "rb")
+        except OSError as error:
+            raise self.refusal(error.strerror) from None
+        try:
+            first, *others = [json.loads(line) for line in self.file]
+            self.program = first[MADE_BY]
+            self.answers = {one["key"]: one["answer"] for one in others}
+        except (ValueError, TypeError, KeyError):
+            self.file.close()
+            raise self.refusal("not a complete --answers file") from None
+
+    def refusal(self, why):
+        return BadInput(f"--answers: '{self.path}': {why}")
+
+    def all_of(self, requests):
+        """(point, seed) or name -> answer."""
+        answers = {key: self.answer_of(request) for key, request in requests.items()}
+        lacking = sum(1 for answer in answers.values() if answer is None)
+        if lacking:
+            raise self.refusal(f"has {len(answers) - lacking} of the {len(answers)} runs "
+                               "(expected all with --verify)")
+        return answers
+
+
+def repeated(requests, seed):
+    """One request in ten, at least one, drawn by the seed alone and not by their order."""
+    ordered = sorted(requests, key=lambda key: key_of(requests[key]))
+    drawn = random.Random(seed).sample(ordered, math.ceil(len(ordered) / ONE_IN))
+    return {key: requests[key] for key in drawn}

@@ -82,14 +82,15 @@ def sensitivity_tables(rows, beside="aborts_per_op"):
     return text
 
 
-def document(flags, machine, outcome, not_built, native, plots):
+def document(flags, machine, outcome, not_built, native, plots, verified=None):
     """Schema 1 of the design."""
     fields, changed = ("id", "where", "paper", "here", "verdict", "note"), dict(outcome.changed)
     return {"schema": 1, "commit": flags.commit, "machine": machine, "runs": outcome.runs,
             "claims": [{name: getattr(j, name) for name in fields} for j in outcome.judgements],
             "series": [figure.series() for figure in outcome.figures],
             "sensitivity": changed.pop("sensitivity"), "not_built": not_built, **changed,
-            "native": native, "scale": flags.scale, "plots": plots}
+            "native": native, "scale": flags.scale, "plots": plots,
+            **({"verified": verified} if verified else {})}
 
 
 def json_text(content):

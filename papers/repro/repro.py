@@ -21,8 +21,8 @@ import native
 import outputs
 from claims import BadInput, Claim, read_claims, select
 from experiments import families
-from kept_answers import KeptAnswers
-from worker import WorkerFailed, ask, ask_all
+from kept_answers import KeptAnswers, StoredAnswers, content, repeated
+from worker import WorkerFailed, ask, ask_all, name_of
 
 
 PACKAGES = "expected python3 with matplotlib, numpy and pandas; set ELIDEX_PYTHON to another Python"
@@ -48,6 +48,8 @@ def arguments_of(given):
     parser.add_argument("--machine", help="a machine file in place of each paper's own")
     parser.add_argument("--answers", help="saves each run's result to this file; results already "
                         "there are reused")
+    parser.add_argument("--verify", action="store_true", help="takes all results from --answers, "
+                        "repeats one run in ten, and compares")
     parser.add_argument("--json", help="a file, or - for standard output")
     parser.set_defaults(host=None)  # of native.host_of(), with --native
     return parser.parse_args(given)
@@ -190,9 +192,34 @@ def without_failed(ids, plan, missing, failed):
     return left, kept, missing | lost
 
 
+def verified(flags, requests):
+    """The stored answers, and what came of repeating some."""
+    with StoredAnswers(flags.answers) as stored:
+        there, again = stored.all_of(requests), repeated(requests, flags.seed)
+    now = ask_all(flags.worker, again, flags.jobs)
+    differ = [name_of(again[key]) for key in again if now[key] != there[key]]
+    return there, {"seed": flags.seed, "runs": len(there), "repeated": len(again),
+                   "differ": differ, "stored_by": stored.program,
+                   "repeated_by": content(flags.worker)}
+
+
+def told_of_verified(found):
+    by = "the same program" if found["stored_by"] == found["repeated_by"] else "another program"
+    text = (f"\nverified: {found['repeated']} of {found['runs']} stored runs repeated, drawn by "
+            f"seed {found['seed']}; {by} stored them; ")
+    differ = found["differ"]
+    if not differ:
+        return text + "all are equal\n"
+    return text + f"{len(differ)} differ: {'; '.join(differ[:5])}{' ...' * (len(differ) > 5)}\n"
+
+
 def run(flags):
     if flags.native and flags.machine:
         raise BadInput("--machine: cannot be combined with --native")
+    if flags.verify and flags.native:
+        raise BadInput("--verify: cannot be combined with --native")
+    if flags.verify and not flags.answers:
+        raise BadInput("--verify: expected --answers FILE beside it")
     ids, missing, known = runnable(flags)
     # These take a second to load: after what is refused at once, before minutes of runs.
     with ending.put_off():
@@ -208,12 +235,15 @@ def run(flags):
     # Native runs would disturb each other.
     program, jobs = (flags.native_worker, 1) if flags.native else (flags.worker, flags.jobs)
     machine = machine_document(plan, flags.host, json.loads(flags.facts))
-    failed = {} if flags.native else None
-    keeping = (KeptAnswers(flags.answers, program, flags.host and machine) if flags.answers
-               else nullcontext())
-    with keeping as kept:
-        answers = (ask_all(program, requests, jobs, kept=kept, failed=failed) if requests
-                   else {})
+    failed, found = {} if flags.native else None, None
+    keeping = (KeptAnswers(flags.answers, program, flags.host and machine)
+               if flags.answers and not flags.verify else nullcontext())
+    if flags.verify:
+        answers, found = verified(flags, requests)
+    else:
+        with keeping as kept:
+            answers = (ask_all(program, requests, jobs, kept=kept, failed=failed) if requests
+                       else {})
     if failed:
         ids, plan, missing = without_failed(ids, plan, missing, failed)
     natives = [] if flags.native else native.beside(plan, flags)
@@ -222,7 +252,7 @@ def run(flags):
     plots, document = list(files), ""
     if flags.json:
         document = outputs.json_text(outputs.document(
-            flags, machine, outcome, list(missing), natives, plots))
+            flags, machine, outcome, list(missing), natives, plots, found))
         if flags.json != "-":
             files[flags.json] = document.encode()
     with ending.put_off():
@@ -234,8 +264,10 @@ def run(flags):
         ran = f"simulated: {machine['simulated']}" if requests else machine["simulated"]
     sys.stdout.write(document if flags.json == "-" else outcome.text(
         ran, missing, native.told(plan, natives, flags), plots))
+    if found:
+        (sys.stderr if flags.json == "-" else sys.stdout).write(told_of_verified(found))
     sys.stdout.flush()
-    return 0
+    return 1 if found and found["differ"] else 0
 
 
 def main(given=None):

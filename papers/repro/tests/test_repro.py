@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "cli" / "report"))
 import claims  # noqa: E402
 import fake_worker  # noqa: E402
+import kept_answers  # noqa: E402
 import machines  # noqa: E402
 import outputs  # noqa: E402
 import repro  # noqa: E402
@@ -144,6 +145,59 @@ class Command(CommandCase):
         # With another seed all runs are others.
         status, _, err = self.run_it("S-3.9", *kept, "--seed", "2", FAKE_FAILS="S-3.9")
         self.assertEqual(status, 1)
+
+    def test_stored_answers_are_verified(self):
+        file = Path(self.directory.name) / "answers.jsonl"
+        stored = "--answers", str(file), "--verify"
+        ids = "S-3.8", "S-3.9", "S-3.10"
+        self.assertEqual(self.run_it(*ids, "--answers", str(file))[0], 0)
+        lines = file.read_text().splitlines()
+        runs = len(lines) - 1
+        status, out, err = self.run_it(*ids, *stored)
+        self.assertEqual((status, err), (0, ""))
+        again = -(-runs // 10)
+        self.assertIn(f"verified: {again} of {runs} stored runs repeated, drawn by seed 1; the same program stored them; "
+                      "all are equal", out)
+        # Another program may have stored them: what it says is compared.
+        head = json.dumps({"program_sha256": "0" * 64})
+        file.write_text("\n".join([head, *lines[1:], ""]))
+        status, out, err = self.run_it(*ids, *stored, "--json", "-")
+        self.assertEqual((status, err.count("\n")), (0, 2), err)
+        self.assertEqual(json.loads(out)["verified"]["differ"], [])
+        self.assertEqual(json.loads(out)["verified"]["stored_by"], "0" * 64)
+        self.assertEqual(file.read_text().splitlines()[1:], lines[1:])
+        # Other answers: named, and the status says so.
+        changed = [json.loads(line) for line in lines[1:]]
+        for one in changed:
+            one["answer"]["more"] = 1
+        file.write_text("\n".join([head, *map(json.dumps, changed), ""]))
+        status, out, _ = self.run_it(*ids, *stored)
+        self.assertEqual(status, 1)
+        self.assertRegex(out, rf"another program stored them; {again} differ: S-3")
+
+    def test_what_cannot_be_verified_is_refused(self):
+        file = Path(self.directory.name) / "answers.jsonl"
+        self.assertEqual(self.run_it("S-3.8", "--answers", str(file))[0], 0)
+        whole = file.read_text()
+        for arguments, said in ((["S-3.8"], "--verify: expected --answers FILE beside it"),
+                                (["S-3.8", "S-3.9", "--answers", str(file)], "(expected all with --verify)"),
+                                (["S-3.8", "--answers", str(self.out / "none")], "No such file"),
+                                (["S-3.8", "--native", "--answers", str(file)], "--verify: cannot be combined with --native")):
+            status, out, err = self.run_it("--verify", *arguments)
+            self.assertEqual((status, out, err.count("\n")), (2, "", 1), err)
+            self.assertIn(said, err)
+        file.write_text(whole + '{"key"')
+        status, _, err = self.run_it("S-3.8", "--verify", "--answers", str(file))
+        self.assertEqual((status, err), (2, f"elidex: --answers: '{file}': not a complete --answers file\n"))
+        self.assertEqual(self.plots(), ["S-3.8.png"])
+
+    def test_one_run_in_ten_is_drawn_by_the_seed(self):
+        requests = {n: {"experiment": str(n)} for n in range(41)}
+        drawn = kept_answers.repeated(requests, 7)
+        self.assertEqual(len(drawn), 5)
+        self.assertEqual(drawn, kept_answers.repeated(dict(reversed(requests.items())), 7))
+        self.assertNotEqual(drawn, kept_answers.repeated(requests, 8))
+        self.assertEqual(kept_answers.repeated({}, 1), {})
 
     def test_answers_of_something_else_are_refused(self):
         file = Path(self.directory.name) / "answers.jsonl"
