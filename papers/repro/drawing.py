@@ -173,10 +173,17 @@ def pairs(axis, panel, look_of):
 
 
 def groups(axis, panel, look_of):
+    """A bar of ours for each series, and the paper's beside it where there is one."""
+    def of(points, x, style):
+        return [(dict(points).get(x), style)] if points else []
+
     xs = sorted({x for points in panel.here.values() for x, _ in points})
-    bars(axis, [(panel.names.get(x, plain(x)), [(dict(points).get(x), {"color": look_of[name][0]})
-                                                for name, points in panel.here.items()])
-                for x in xs], 0.84 / len(panel.here))
+    names = list(panel.here)
+    bars(axis, [(panel.names.get(x, plain(x)), [
+        bar for name in names for bar in (
+            *of(panel.here[name], x, {"color": look_of[name][0]}),
+            *of(panel.paper.get(name), x, {**OF_PAPER, "edgecolor": look_of[name][0]}))])
+        for x in xs], 0.84 / (len(names) + len(panel.paper.keys() & panel.here.keys())))
     axis.set_ylim(0, axis.get_ylim()[1] * 1.08)
 
 
@@ -197,8 +204,8 @@ def legend(axis, figure, look_of):
     for name in reversed(dict.fromkeys(n for p in panels if p.kind == "stacks" for n in p.here)):
         entries.append((Patch(facecolor=look_of[name][0]), name))
     kinds = {p.kind for p in panels if p.paper}
-    if "pairs" in kinds:
-        entries += [(Patch(facecolor=GREY), "here, simulated"),
+    if kinds & {"pairs", "groups"}:
+        entries += [(Patch(facecolor=GREY), figure.whose),
                     (Patch(edgecolor=GREY, **OF_PAPER), "paper")]
     elif digitised:
         entries += [(Line2D([], [], color=GREY, linewidth=2.2), figure.whose),

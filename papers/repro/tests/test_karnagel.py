@@ -56,6 +56,12 @@ class Judges(unittest.TestCase):
         self.assertEqual(indexes.crossing([(0, 0.5), (4, 1.5)]), 2)
         self.assertEqual(indexes.crossing([(0, 0.5), (4, 0.6)]), 4)
 
+    def test_how_far_a_value_is_outside_is_told(self):
+        self.assertEqual(indexes.outside("falls", 1.255, 0.8, 1.25), "falls (0.4 % above its bound 1.25)")
+        self.assertEqual(indexes.outside("scales", 3.2, 6.4, float("inf")), "scales (50 % below its bound 6.4)")
+        bent = bend(ASKING.runs("K-F3"), *next(how[1:3] for how in BENT if how[0] == "K-F3"))
+        self.assertRegex(TESTS["K-F3"].judge(bent).note, r"^Not so: .+ \([\d.]+ % (above|below) its bound [\d.]+\)")
+
 
 class Runs(unittest.TestCase):
     def test_a_claim_asks_for_its_own_machine(self):
