@@ -44,6 +44,7 @@ engine::engine(const machine& which, const run_options& options, memory& where)
   }
   if (options_.schedule != nullptr && options_.cpus != 0)
     throw std::invalid_argument("a schedule gives each thread a CPU (expected no cpus)");
+  prepare_dependences();
   for (unsigned i = 0; i < threads_.size(); ++i) {
     program_thread& t = threads_[i];
     t.number = i;

@@ -50,7 +50,10 @@ class engine {
   report run(const std::vector<std::function<void()>>& bodies);
 
   // --- memory ---
-  void access(std::uint64_t address, std::uint64_t bytes, bool write) {
+  // `from` is the place in the program behind the call that announces the access (dependences.py),
+  // or null.
+  void access(std::uint64_t address, std::uint64_t bytes, bool write, const void* from = nullptr) {
+    now_running_->place_in_program = from;
     visit(address, bytes, write, false);
     if (write) pending_write_ = {address, bytes};
   }
@@ -58,12 +61,16 @@ class engine {
   // caller then makes both accesses at once.
   void visit_both(std::uint64_t first, bool write_first, std::uint64_t second, std::uint64_t bytes);
   // A locked instruction. The caller makes the access before any other thread runs.
-  void access_atomically(std::uint64_t address, std::uint64_t bytes, bool write) {
+  void access_atomically(std::uint64_t address, std::uint64_t bytes, bool write,
+                         const void* from = nullptr) {
+    now_running_->place_in_program = from;
     if (write) spend_fence();
     visit(address, bytes, write, true, write);
   }
   // A store that others must not overtake costs as much as a locked instruction.
-  void store_atomically(std::uint64_t address, std::uint64_t bytes, bool sequentially_consistent) {
+  void store_atomically(std::uint64_t address, std::uint64_t bytes, bool sequentially_consistent,
+                        const void* from = nullptr) {
+    now_running_->place_in_program = from;
     if (sequentially_consistent) spend_fence();
     visit(address, bytes, true, true, sequentially_consistent);
   }
@@ -172,6 +179,7 @@ class engine {
     std::uint64_t issued = 0;     // program_thread::instructions then
     std::uint64_t points_to = 0;  // what it loads, if that may be an address
     fetch_report* counted_in = nullptr;
+    const void* place_in_program = nullptr;
     bool write = false;
   };
 
@@ -190,9 +198,10 @@ class engine {
     std::uint64_t random = 0;
     unsigned place = 0;  // in the queue
     line_wait awaits;
-    std::uint64_t instructions = 0;        // executed so far
-    std::uint64_t instruction_part = 0;    // of a cycle, in 1/instruction_parts
-    std::uint64_t predicted_branches = 0;  // up to the next one that is mispredicted
+    std::uint64_t instructions = 0;          // executed so far
+    std::uint64_t instruction_part = 0;      // of a cycle, in 1/instruction_parts
+    const void* place_in_program = nullptr;  // of the access that is being made
+    std::uint64_t predicted_branches = 0;    // up to the next one that is mispredicted
     std::array<outstanding_miss, 17> misses;
     unsigned miss_count = 0;
     std::unique_ptr<fiber> runs;
@@ -265,6 +274,8 @@ class engine {
   void wait_for_miss(program_thread& me, unsigned which);
   void wait_for_first_miss(program_thread& me);
   void wait_for_dependences(program_thread& me, std::uint64_t address, bool write);
+  void prepare_dependences();
+  static bool needs(const program_thread& me, const outstanding_miss& m, std::uint64_t address);
   void run_on_behind(program_thread& me, const outstanding_miss& miss);
   void warm_l3();
   bool all_ready_to_count() const noexcept;
@@ -354,6 +365,10 @@ class engine {
 // The program's two counters: instructions, and branches with a condition (instrument.py,
 // program_memory.cpp).
 extern std::uint64_t* counted_by_program;
+
+// The pairs of places that dependences.py lists: an access, and a load that its address needs. They
+// stay where they are.
+void note_dependences(const std::uint32_t* begin, const std::uint32_t* end) noexcept;
 
 // Forgets all locks that a previous run has left locked.
 void forget_locks() noexcept;

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <unordered_map>
+#include <vector>
 
 #include "machine/engine.hpp"
 #include "machine/heap.hpp"
@@ -31,6 +33,31 @@ constexpr std::uint64_t node_bytes_max = 4096;
 }  // namespace
 
 std::uint64_t* counted_by_program = no_counts;
+
+namespace {
+// An access's place in the program -> the places of the loads that its address needs.
+using dependences = std::unordered_map<std::uint32_t, std::vector<std::uint32_t>>;
+const std::uint32_t* noted_begin = nullptr;
+const std::uint32_t* noted_end = nullptr;
+
+dependences all_dependences;  // empty until a machine with a window needs them
+
+// Programs lie below 4 GiB (-no-pie).
+std::uint32_t short_place(const void* place) noexcept {
+  return static_cast<std::uint32_t>(reinterpret_cast<std::uint64_t>(place));
+}
+}  // namespace
+
+void note_dependences(const std::uint32_t* begin, const std::uint32_t* end) noexcept {
+  noted_begin = begin;
+  noted_end = end;
+}
+
+void engine::prepare_dependences() {
+  if (machine_.window_instructions == 0 || !all_dependences.empty()) return;
+  for (const std::uint32_t* at = noted_begin; at != noted_end; at += 2)
+    all_dependences[at[0]].push_back(at[1]);
+}
 
 // The time of the instructions that the thread has executed since its last call of the machine.
 void engine::charge_instructions() {
@@ -102,7 +129,7 @@ void engine::wait_for_miss(program_thread& me, unsigned which) {
 void engine::wait_for_dependences(program_thread& me, std::uint64_t address, bool write) {
   for (unsigned i = 0; i < me.miss_count;) {
     const outstanding_miss& m = me.misses[i];
-    if (m.arrives <= me.clock || address - m.points_to < node_bytes_max ||
+    if (m.arrives <= me.clock || needs(me, m, address) ||
         me.instructions - m.issued > machine_.window_instructions) {
       wait_for_miss(me, i);
       i = 0;
@@ -111,6 +138,19 @@ void engine::wait_for_dependences(program_thread& me, std::uint64_t address, boo
     }
   }
   if (me.miss_count != 0) wait_for_place(me, memory_.at(address), write);
+}
+
+// Whether the address of the access that is being made needs what the load has not brought yet: by
+// its value, or by what the program has computed from it.
+bool engine::needs(const program_thread& me, const outstanding_miss& m, std::uint64_t address) {
+  if (m.write) return false;
+  if (address - m.points_to < node_bytes_max) return true;
+  if (me.place_in_program == nullptr) return false;
+  const auto found = all_dependences.find(short_place(me.place_in_program));
+  if (found == all_dependences.end()) return false;
+  const std::uint32_t load = short_place(m.place_in_program);
+  return std::any_of(found->second.begin(), found->second.end(),
+                     [load](std::uint32_t needed) { return needed == load; });
 }
 
 // An access that leaves the core waits for a place among those that are outstanding.
@@ -153,6 +193,7 @@ void engine::visit(std::uint64_t address, std::uint64_t bytes, bool write, bool 
 void engine::visit_both(std::uint64_t first, bool write_first, std::uint64_t second,
                         std::uint64_t bytes) {
   program_thread& me = *now_running_;
+  me.place_in_program = nullptr;
   charge_access();
   wait_for_dependences(me, first, write_first);
   wait_for_dependences(me, second, false);
@@ -227,7 +268,8 @@ void engine::touch(program_thread& me, std::uint64_t address, std::uint64_t byte
     std::uint64_t points_to = 0;
     if (!write && bytes == sizeof points_to)
       std::memcpy(&points_to, reinterpret_cast<const void*>(address), sizeof points_to);
-    run_on_behind(me, {arrives, me.instructions, points_to, counted_in, write});
+    run_on_behind(me,
+                  {arrives, me.instructions, points_to, counted_in, me.place_in_program, write});
     if (waits_for_line_ || machine_.window_instructions == 0) wait_for_misses(me);
   }
   if (cost.left_l1 != nullptr) line_left_l1(me.core, *cost.left_l1);

@@ -12,9 +12,10 @@
 namespace elidex::sim {
 namespace {
 
-inline void plain(const void* address, std::uint64_t bytes, bool write) {
+// `from` is the program's place behind the call (dependences.py), or null.
+inline void plain(const void* address, std::uint64_t bytes, bool write, const void* from) {
   if (running != nullptr) [[likely]]
-    running->access(reinterpret_cast<std::uint64_t>(address), bytes, write);
+    running->access(reinterpret_cast<std::uint64_t>(address), bytes, write, from);
 }
 
 void both(const void* first, bool write_first, const void* second, std::size_t bytes) {
@@ -25,24 +26,24 @@ void both(const void* first, bool write_first, const void* second, std::size_t b
 }
 
 template <class Word>
-void announce(const volatile Word* at, bool write) {
+void announce(const volatile Word* at, bool write, const void* from = nullptr) {
   if (running != nullptr) [[likely]]
-    running->access_atomically(reinterpret_cast<std::uint64_t>(at), sizeof(Word), write);
+    running->access_atomically(reinterpret_cast<std::uint64_t>(at), sizeof(Word), write, from);
 }
 
 // On real threads, outside of runs, atomics must be atomic.
 template <class Word>
-Word load(const volatile Word* at) {
+Word load(const volatile Word* at, const void* from) {
   if (running == nullptr) return __atomic_load_n(at, __ATOMIC_SEQ_CST);
-  announce(at, false);
+  announce(at, false, from);
   return running->seen_in(const_cast<const Word*>(at));
 }
 
 template <class Word>
-void store(volatile Word* at, Word value, int order) {
+void store(volatile Word* at, Word value, int order, const void* from) {
   if (running != nullptr) {
     running->store_atomically(reinterpret_cast<std::uint64_t>(at), sizeof(Word),
-                              order == __ATOMIC_SEQ_CST);
+                              order == __ATOMIC_SEQ_CST, from);
   }
   __atomic_store_n(at, value, __ATOMIC_SEQ_CST);
 }
@@ -90,25 +91,29 @@ void __tsan_init() {}
 void elidex_sim_count_instructions_in(std::uint64_t* counters) noexcept {
   counted_by_program = counters;
 }
+void elidex_sim_dependences_are(const std::uint32_t* begin, const std::uint32_t* end) noexcept {
+  note_dependences(begin, end);
+}
 
+#define ELIDEX_SIM_CALLER __builtin_return_address(0)
 #define ELIDEX_SIM_PLAIN(BYTES)                  \
   void __tsan_read##BYTES(void* at) {            \
-    plain(at, BYTES, false);                     \
+    plain(at, BYTES, false, ELIDEX_SIM_CALLER);  \
   }                                              \
   void __tsan_write##BYTES(void* at) {           \
-    plain(at, BYTES, true);                      \
+    plain(at, BYTES, true, ELIDEX_SIM_CALLER);   \
   }                                              \
   void __tsan_unaligned_read##BYTES(void* at) {  \
-    plain(at, BYTES, false);                     \
+    plain(at, BYTES, false, ELIDEX_SIM_CALLER);  \
   }                                              \
   void __tsan_unaligned_write##BYTES(void* at) { \
-    plain(at, BYTES, true);                      \
+    plain(at, BYTES, true, ELIDEX_SIM_CALLER);   \
   }                                              \
   void __tsan_volatile_read##BYTES(void* at) {   \
-    plain(at, BYTES, false);                     \
+    plain(at, BYTES, false, ELIDEX_SIM_CALLER);  \
   }                                              \
   void __tsan_volatile_write##BYTES(void* at) {  \
-    plain(at, BYTES, true);                      \
+    plain(at, BYTES, true, ELIDEX_SIM_CALLER);   \
   }
 ELIDEX_SIM_PLAIN(1)
 ELIDEX_SIM_PLAIN(2)
@@ -118,24 +123,24 @@ ELIDEX_SIM_PLAIN(16)
 #undef ELIDEX_SIM_PLAIN
 
 void __tsan_vptr_update(void** at, void*) {
-  plain(at, sizeof(void*), true);
+  plain(at, sizeof(void*), true, ELIDEX_SIM_CALLER);
 }
 void __tsan_vptr_read(void** at) {
-  plain(at, sizeof(void*), false);
+  plain(at, sizeof(void*), false, ELIDEX_SIM_CALLER);
 }
 void __tsan_read_range(void* at, std::size_t bytes) {
-  if (bytes != 0) plain(at, bytes, false);
+  if (bytes != 0) plain(at, bytes, false, ELIDEX_SIM_CALLER);
 }
 void __tsan_write_range(void* at, std::size_t bytes) {
-  if (bytes != 0) plain(at, bytes, true);
+  if (bytes != 0) plain(at, bytes, true, ELIDEX_SIM_CALLER);
 }
 
 #define ELIDEX_SIM_ATOMIC(BITS, WORD)                                                              \
   WORD __tsan_atomic##BITS##_load(const volatile WORD* at, int) {                                  \
-    return load(at);                                                                               \
+    return load(at, ELIDEX_SIM_CALLER);                                                            \
   }                                                                                                \
   void __tsan_atomic##BITS##_store(volatile WORD* at, WORD value, int order) {                     \
-    store(at, value, order);                                                                       \
+    store(at, value, order, ELIDEX_SIM_CALLER);                                                    \
   }                                                                                                \
   WORD __tsan_atomic##BITS##_exchange(volatile WORD* at, WORD value, int) {                        \
     return exchange(at, [=](WORD) { return value; });                                              \
@@ -196,7 +201,7 @@ void* elidex_sim_memmove(void* to, const void* from, std::size_t bytes) {
 }
 void* elidex_sim_memset(void* to, int value, std::size_t bytes) {
   if (bytes == 0) return to;
-  plain(to, bytes, true);
+  plain(to, bytes, true, nullptr);
   return std::memset(to, value, bytes);
 }
 int elidex_sim_memcmp(const void* a, const void* b, std::size_t bytes) {
@@ -207,13 +212,13 @@ std::size_t elidex_sim_strlen(const char* s) {
   // Others run while it is announced: until it is still as long as announced.
   for (;;) {
     const std::size_t length = std::strlen(s);
-    plain(s, length + 1, false);
+    plain(s, length + 1, false, nullptr);
     if (std::strlen(s) == length) return length;
   }
 }
 void* elidex_sim_memchr(const void* s, int value, std::size_t bytes) {
   if (bytes == 0) return nullptr;
-  plain(s, bytes, false);
+  plain(s, bytes, false, nullptr);
   return const_cast<void*>(std::memchr(s, value, bytes));
 }
 

@@ -6,13 +6,17 @@ So calls of them get other names, under which the machine has its own. Whatever 
 be known not to touch the program's shared data behind the machine's back: with --strict, an import that is not on the
 list below is an error.
 
-The program also counts its instructions, for the machine to charge (count_instructions()).
+The program also counts its instructions, for the machine to charge (count_instructions()), and says which loads an
+access waits for (dependences.py).
 """
 
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from dependences import add_dependences  # noqa: E402
 
 RENAMED = ["memcpy", "memmove", "memset", "memcmp", "memchr", "strlen"]
 
@@ -129,7 +133,8 @@ def compile_counted(command, system_calls=None):
                              *("-S" if word == "-c" else word for word in command[at + 1:])]).returncode
     if status == 0:
         lines = assembly.read_text().splitlines(keepends=True)
-        assembly.write_text("".join(count_instructions(lines, system_calls)))
+        counted = "".join(count_instructions(lines, system_calls)).splitlines(keepends=True)
+        assembly.write_text("".join(add_dependences(counted)))
         status = subprocess.run([command[0], "-c", "-o", command[at], assembly]).returncode
     assembly.unlink(missing_ok=True)
     return status

@@ -11,6 +11,11 @@ extern "C" {
 void* elidex_sim_allocate(std::size_t bytes, std::size_t alignment) noexcept;
 void elidex_sim_free(void* at) noexcept;
 void elidex_sim_count_instructions_in(std::uint64_t* counters) noexcept;
+void elidex_sim_dependences_are(const std::uint32_t* begin, const std::uint32_t* end) noexcept;
+
+// The linker's names for the section that dependences.py fills, if any object has it.
+extern const std::uint32_t __start_elidex_sim_dependences[] __attribute__((weak));
+extern const std::uint32_t __stop_elidex_sim_dependences[] __attribute__((weak));
 
 // The instrumented code adds the instructions and the branches that it executes (instrument.py).
 extern std::uint64_t elidex_sim_instructions[2];
@@ -21,6 +26,7 @@ namespace {
 
 [[maybe_unused]] const bool counted = [] {
   elidex_sim_count_instructions_in(elidex_sim_instructions);
+  elidex_sim_dependences_are(__start_elidex_sim_dependences, __stop_elidex_sim_dependences);
   return true;
 }();
 

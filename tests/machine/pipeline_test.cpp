@@ -113,6 +113,37 @@ TEST(Window, ALoadWaitsForItsAddress) {
   EXPECT_GE(dependent_loads(with_window(192)), (far_lines::count - 1) * one);
 }
 
+// An address that is computed from a loaded value, which is no address itself.
+u64 indexed_loads(const machine& m) {
+  static far_lines far;
+  for (unsigned i = 0; i < far_lines::count; ++i) far.lines[i].other = i + 1;
+  return cycles_on(m, [lines = far.lines.data()] {
+    u64 at = 0;
+    for (unsigned i = 0; i < far_lines::count; ++i)
+      at = *const_cast<const volatile u64*>(&lines[at].other);
+    asm volatile("" ::"r"(at));
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // waits for the last one too
+  });
+}
+
+TEST(Window, ALoadWaitsForItsIndex) {
+  const u64 one = here().dram_cycles;
+  EXPECT_GE(indexed_loads(with_window(192)), (far_lines::count - 1) * one);
+  EXPECT_GE(indexed_loads(with_window(10'000)), (far_lines::count - 1) * one);
+}
+
+// As in a search without branches: what has been loaded decides where the next key lies.
+TEST(Window, ALoadWaitsForWhatItsAddressIsComputedFrom) {
+  static far_lines far;
+  const u64 cycles = cycles_on(with_window(10'000), [lines = far.lines.data()] {
+    u64 at = 0;
+    for (unsigned i = 0; i + 1 < far_lines::count; ++i)
+      at += 1 + (*const_cast<const volatile u64*>(&lines[at].other) & 1);
+    asm volatile("" ::"r"(at));
+  });
+  EXPECT_GE(cycles, (far_lines::count - 2) * here().dram_cycles);
+}
+
 TEST(Window, HasSoManyInstructions) {
   static far_lines far;
   const auto with_work_between = [](u64 window) {
