@@ -33,8 +33,8 @@ import instrument  # noqa: E402
 COMPUTES = [re.compile(pattern + r"\Z") for pattern in (
     r"(sin|cos|tan|asin|acos|atan|atan2|exp|exp2|log|log2|log10|log1p|expm1|pow|sqrt|cbrt|hypot|floor|ceil|round|trunc|fmod)f?",
     r"l?l?round", r"(ato[ifl]l?|strto[dfl]|strtoull?|strtoll?|__isoc23_strto\w+)", r"s?rand(_r|om)?", r"[ed]rand48", r"srand48",
-    r"getenv", r"elidex_program.*",
-    r"_ZNK?St7__cxx111\dbasic_\w?string(stream|buf).*", r"_ZNKSt8__detail20_Prime_rehash_policy.*", r"_ZSt20__throw.*", r"_ZSt25__throw.*", r"_ZNK?St6locale.*", r"_ZNKSt5ctype.*",
+    r"getenv", r"_ZNSaI.*", r"elidex_program.*",
+    r"_ZNK?R?St7__cxx111\dbasic_\w?string(stream|buf).*", r"_ZNKSt8__detail20_Prime_rehash_policy.*", r"_ZSt20__throw.*", r"_ZSt25__throw.*", r"_ZNK?St6locale.*", r"_ZNKSt5ctype.*",
     r"_ZNSt18condition_variable.*", r"(clock_)?nanosleep", r"_ZNSt11this_thread.*",
     r"pthread_(equal|attr_\w+|mutexattr_\w+|condattr_\w+|rwlockattr_\w+)", r"std(in|out|err)",
     r"_ZSt[34](cin|cout|cerr|clog)", r"_ZNSt8ios_base.*", r"_ZNK?St9basic_ios.*", r"__cxa_atexit", r"_ZSt17__istream_extract.*",
@@ -66,6 +66,7 @@ REFUSED = [(re.compile(pattern + r"\Z"), why) for pattern, why in (
 # The work of std::map, std::set and std::list on their nodes, which is in the C++ library, where the machine uses it too:
 # programs have their own, by other names (containers.cpp, which this script compiles).
 CONTAINERS = re.compile(r"_ZSt(18_Rb_tree_(in|de)crement|29_Rb_tree_insert|28_Rb_tree_rebalance).*|_ZNSt8__detail15_List_node_base.*")
+RENAMED = [*instrument.RENAMED, "strcmp"]
 COUNTED = instrument.COUNTER  # every object that we have compiled wants it
 SOURCES = (".cpp", ".cc", ".cxx", ".c++", ".C")
 WITH_VALUE = ("-o", "-I", "-L", "-D", "-U", "-include", "-isystem", "-MF", "-MT", "-MQ", "-x", "-l")
@@ -88,7 +89,7 @@ def compile_source(source, options, out):
     status = instrument.compile_counted(command, SYSTEM_CALLS)
     if status == 0:
         wanted, defined = symbols(out)
-        instrument.rename(out, [*((name, f"elidex_sim_{name}") for name in instrument.RENAMED if name in wanted),
+        instrument.rename(out, [*((name, f"elidex_sim_{name}") for name in RENAMED if name in wanted),
                                 *((name, f"elidex_program{name}") for name in wanted | defined if CONTAINERS.match(name)),
                                 ("main", "elidex_program_main")])
     return status

@@ -151,6 +151,9 @@ class engine {
   // Wakes at most `count` threads. Returns the number of threads it woke.
   unsigned wake(const void* key, unsigned count);
   void note_lock(const void* lock, bool held);
+  // Ends the run although other threads have not ended, as the end of main() does. Returns only if
+  // there are none.
+  void end_with_others();
 
   void unmap(std::uint64_t from, std::uint64_t bytes);
   void exempt(std::uint64_t from, std::uint64_t bytes);

@@ -76,6 +76,14 @@ void engine::note_lock(const void* lock, bool held) {
   }
 }
 
+void engine::end_with_others() {
+  const auto others = std::count_if(threads_.begin(), threads_.end(), [this](const auto& t) {
+    return &t != now_running_ && t.is != state::free && t.is != state::ended;
+  });
+  if (others != 0)
+    stop("main() returned before %llu other threads ended", static_cast<std::uint64_t>(others));
+}
+
 void engine::wait_for_end(unsigned thread) {
   program_thread& t = threads_[thread];
   while (t.is != state::ended) wait(&t, "the end of thread");

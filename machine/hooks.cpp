@@ -208,6 +208,12 @@ int elidex_sim_memcmp(const void* a, const void* b, std::size_t bytes) {
   both(a, false, b, bytes);
   return std::memcmp(a, b, bytes);
 }
+int elidex_sim_strcmp(const char* a, const char* b) {
+  std::size_t equal = 0;
+  while (a[equal] == b[equal] && a[equal] != 0) ++equal;
+  both(a, false, b, equal + 1);
+  return std::strcmp(a, b);
+}
 std::size_t elidex_sim_strlen(const char* s) {
   // Others run while it is announced: until it is still as long as announced.
   for (;;) {

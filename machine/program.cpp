@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "machine/engine.hpp"
 #include "machine/simulation.hpp"
 
 namespace elidex::sim {
@@ -179,14 +180,21 @@ int run_program(int (*program)(int, char**), int argc, char** argv, void (*elide
     if (json == nullptr) refuse("report: cannot write " + settings.report.string());
   }
   if (settings.elided) elide_locks();
-  int status = 0;
-  const report r = run(which, settings.options, {[&] { status = program(argc, argv); }});
+  int status = 1;  // of a program that is stuck
+  bool returned = false;
+  const report r = run(which, settings.options, {[&] {
+                         status = program(argc, argv);
+                         returned = true;
+                         running->end_with_others();
+                       }});
   std::fflush(stdout);
   print(which, settings, r);
   if (json != nullptr) write_json(json, which, settings, r);
-  if (r.stuck.empty()) return status;
-  std::fprintf(stderr, "elidex: %s\n", r.stuck.c_str());
-  return 1;
+  if (!r.stuck.empty()) {
+    const std::string why = returned ? r.stuck.substr(0, r.stuck.find('\n')) : r.stuck;
+    std::fprintf(stderr, "elidex: %s\n", why.c_str());
+  }
+  return status;
 }
 
 }  // namespace

@@ -206,6 +206,29 @@ int main() {
         self.assertEqual(answer.returncode, 1)
         self.assertIn("mutex", answer.stderr)
 
+    def test_the_end_of_main_ends_other_threads(self):
+        self.compile("""
+#include <atomic>
+#include <cstdio>
+#include <thread>
+std::atomic<bool> stop{false};
+int main() {
+  std::thread([] { while (!stop) std::this_thread::yield(); }).detach();
+  std::puts("end");
+  return 5;
+}
+""")
+        answer = self.start()
+        self.assertEqual((answer.returncode, answer.stdout), (5, "end\n"))
+        self.assertIn("main() returned before 1 other threads ended\n", answer.stderr)
+
+    def test_much_of_the_c_plus_plus_library_at_each_level_of_optimisation(self):
+        for level in ("-O0", "-O2"):
+            self.compile(LIBRARY, level)
+            for locks in ("plain", "elided"):
+                answer = self.start("cpus=6 locks=" + locks)
+                self.assertEqual((answer.returncode, answer.stdout), (0, "300 13 50 5 caught\n"), answer.stderr)
+
     def test_an_exception_ends_the_program(self):
         self.compile("#include <stdexcept>\nint main() { throw std::runtime_error(\"too far\"); }\n")
         answer = self.start()
@@ -233,6 +256,73 @@ int main() {
         answer = self.start("cpus=1")
         self.assertEqual((answer.returncode, answer.stdout), (0, ""), answer.stderr)
 
+
+LIBRARY = """
+#include <any>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <queue>
+#include <random>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <variant>
+#include <vector>
+struct shape { virtual ~shape() = default; virtual double area() const = 0; };
+struct square : shape {
+  double side;
+  explicit square(double s) : side(s) {}
+  double area() const override { return side * side; }
+};
+int main() {
+  std::mutex mutex;
+  std::unordered_map<std::string, int> counts;
+  std::map<std::string, std::vector<int>> lists;
+  std::unordered_set<int> seen;
+  std::priority_queue<int> queue;
+  int total = 0, caught = 0;
+  const std::shared_ptr<shape> shared = std::make_shared<square>(2.0);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t)
+    threads.emplace_back([&, t, shared] {
+      std::mt19937 random(static_cast<unsigned>(t));
+      for (int i = 0; i < 50; ++i) {
+        try {
+          const std::scoped_lock guard(mutex);
+          const std::string key = "k" + std::to_string((i * 7 + t) % 13) + std::to_string(shared->area());
+          ++counts[key];
+          lists[key].push_back(i);
+          seen.insert(i);
+          queue.push(static_cast<int>(random() % 100));
+          ++total;
+          if (i == 20) throw std::runtime_error("twenty");
+        } catch (const std::runtime_error&) {
+          const std::scoped_lock guard(mutex);
+          ++caught;
+        }
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  if (caught != 6 || queue.size() != 300 || lists.size() != counts.size()) return 1;
+  std::ostringstream text;
+  text << total << ' ' << counts.size() << ' ' << seen.size();
+  const std::variant<int, std::string> said = text.str();
+  const std::any three = 3;
+  const std::function<int(int)> add = [&](int x) { return x + *std::any_cast<int>(&three); };
+  std::cout << std::get<std::string>(said) << ' ' << add(2);
+  try {
+    (void)counts.at("none");
+  } catch (const std::out_of_range&) {
+    std::cout << " caught" << std::endl;
+  }
+}
+"""
 
 # Against a sorted vector, with the rules of red-black trees; every way round.
 CONTAINERS = """
@@ -363,8 +453,8 @@ class Commands(Programs):
                 ("#include <csignal>\nint main() { std::raise(3); }\n", "cannot run raise: a run has no signals"),
                 ("#include <cstdlib>\nint main() { return std::malloc(9) != nullptr; }\n", "cannot run malloc: memory must come from new"),
                 ("#include <semaphore.h>\nint main() { sem_t s; return sem_wait(&s); }\n", "cannot run sem_wait: the machine has std::"),
-                ("#include <cstring>\nint main(int, char** v) { return strcmp(v[0], v[1]); }\n",
-                 "cannot run strcmp: the machine would not see what it reads and writes"),
+                ("#include <cstring>\nint main(int, char** v) { return strncpy(v[0], v[1], 3) != nullptr; }\n",
+                 "cannot run strncpy: the machine would not see what it reads and writes"),
                 ("#include <random>\nint main() { return static_cast<int>(std::random_device()()); }\n", "equal runs are equal")):
             self.assertIn(said, self.refusal(text))
 
