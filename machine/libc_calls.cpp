@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
-#include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -381,18 +380,6 @@ int sched_yield() noexcept {
 int sched_setaffinity(pid_t who, std::size_t bytes, const cpu_set_t* set) noexcept {
   ELIDEX_SIM_OR_REAL(sched_setaffinity, who, bytes, set)
   return 0;  // every thread has its own hardware thread already
-}
-
-// std::thread::hardware_concurrency() asks this.
-int get_nprocs() noexcept {
-  ELIDEX_SIM_OR_REAL(get_nprocs, )
-  return static_cast<int>(running->cpu_count());
-}
-long sysconf(int name) noexcept {
-  if (running != nullptr && (name == _SC_NPROCESSORS_ONLN || name == _SC_NPROCESSORS_CONF))
-    return static_cast<long>(running->cpu_count());
-  static const auto behind = real(&::sysconf, "sysconf");
-  return behind(name);
 }
 
 int clock_gettime(clockid_t clock, timespec* answer) noexcept {

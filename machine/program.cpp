@@ -218,3 +218,9 @@ extern "C" int elidex_sim_main(int (*program)(int, char**), int argc, char** arg
   }).join();
   return status;
 }
+
+// How many hardware threads the program may use; 0 outside of runs.
+extern "C" int elidex_sim_cpu_count() noexcept {
+  using namespace elidex::sim;
+  return running == nullptr ? 0 : static_cast<int>(running->cpu_count());
+}
