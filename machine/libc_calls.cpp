@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdarg>
 #include <cstddef>
@@ -38,8 +39,11 @@ std::uint64_t address_of(const T& what) noexcept {
 
 constexpr std::uint64_t nanoseconds_per_second = 1'000'000'000;
 
+// A time before the clock's zero has passed, and nothing lasts longer than thirty years.
 std::uint64_t nanoseconds_of(const timespec& t) noexcept {
-  return static_cast<std::uint64_t>(t.tv_sec) * nanoseconds_per_second +
+  constexpr time_t seconds_max = 1'000'000'000;
+  if (t.tv_sec < 0 || t.tv_nsec < 0) return 0;
+  return static_cast<std::uint64_t>(std::min(t.tv_sec, seconds_max)) * nanoseconds_per_second +
          static_cast<std::uint64_t>(t.tv_nsec);
 }
 

@@ -4,8 +4,9 @@
 #include <unistd.h>
 
 extern "C" {
-int elidex_program_main(int argc, char** argv);
-int elidex_sim_main(int (*program)(int, char**), int argc, char** argv, void (*elide_locks)());
+int elidex_program_main(int argc, char** argv, char** environment);
+int elidex_sim_main(int (*program)(int, char**, char**), int argc, char** argv,
+                    void (*elide_locks)());
 int elidex_sim_cpu_count() noexcept;
 void elidex_program_elide_locks();  // preload/simulated_pthread.cpp
 
