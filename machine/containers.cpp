@@ -1,12 +1,15 @@
-// What std::map, std::set and std::list call in the C++ library, compiled for the machine: it would
-// not see the library's own work on their nodes. elidex-c++ links programs with these.
+// What containers call in the C++ library, compiled for the machine: it would not see the library's
+// own work on their data. elidex-c++ links programs with these.
 //
 // The trees are the red-black trees of Cormen, Leiserson, Rivest and Stein, "Introduction to
 // Algorithms". In the C++ library's layout a header node has the root as its parent, and the first
 // and last node as its children. The header is red, and so differs from the root.
 #include <bits/stl_tree.h>
 
+#include <cmath>
+#include <cstring>
 #include <list>
+#include <unordered_map>
 
 namespace std {
 namespace {
@@ -179,7 +182,54 @@ const node* _Rb_tree_decrement(const node* x) noexcept {
   return _Rb_tree_decrement(const_cast<node*>(x));
 }
 
+// Any function will do: std::hash promises no particular one. It reads the bytes where the machine
+// sees it.
+size_t _Hash_bytes(const void* bytes, size_t count, size_t seed) {
+  const auto* at = static_cast<const unsigned char*>(bytes);
+  size_t hash = seed ^ count;
+  for (; count != 0;) {
+    size_t word = 0;
+    const size_t part = count < sizeof word ? count : sizeof word;
+    memcpy(&word, at, part);
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 29;
+    at += part;
+    count -= part;
+  }
+  return hash;
+}
+
 namespace __detail {
+
+// The number of buckets is a prime, and at least doubles (std::unordered_map and its kin).
+size_t _Prime_rehash_policy::_M_next_bkt(size_t least) const {
+  size_t prime = least < 2 ? 2 : least;
+  const auto has_divisor = [](size_t n) {
+    for (size_t d = 2; d * d <= n; ++d) {
+      if (n % d == 0) return true;
+    }
+    return false;
+  };
+  while (has_divisor(prime)) ++prime;
+  _M_next_resize = static_cast<size_t>(floor(static_cast<double>(prime) * _M_max_load_factor));
+  return prime;
+}
+
+pair<bool, size_t> _Prime_rehash_policy::_M_need_rehash(size_t buckets, size_t elements,
+                                                        size_t more) const {
+  const size_t wanted = elements + more;
+  if (wanted <= _M_next_resize) return {false, 0};
+  constexpr size_t least = 11;  // of an empty container
+  const double needed =
+      static_cast<double>(_M_next_resize == 0 && wanted < least ? least : wanted) /
+      _M_max_load_factor;
+  if (needed < static_cast<double>(buckets)) {
+    _M_next_resize = static_cast<size_t>(floor(static_cast<double>(buckets) * _M_max_load_factor));
+    return {false, 0};
+  }
+  const size_t at_least = static_cast<size_t>(needed) + 1;
+  return {true, _M_next_bkt(at_least > 2 * buckets ? at_least : 2 * buckets)};
+}
 
 void _List_node_base::_M_hook(_List_node_base* const behind) noexcept {
   _M_next = behind;

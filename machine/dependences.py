@@ -25,6 +25,8 @@ _REGISTERS |= {f"{kind}mm{n}": f"x{n}" for n in range(16) for kind in "xy"}
 
 _REGISTER = re.compile(r"%(\w+)")
 _STACK = re.compile(r"(-?\d*)\(%rsp\)\Z")
+_FRAME = re.compile(r"(-?\d*)\(%rbp\)\Z")
+_CONSTANT = re.compile(r"[^(]*[A-Za-z_.][^(]*(\(|\Z)")  # a name in front: data that the compiler knows
 _OPERANDS = re.compile(r"(?:[^,(]|\([^)]*\))+")
 _LOADS = re.compile(r"__tsan_(unaligned_|volatile_)?read\d|__tsan_vptr_read")
 _STORES = re.compile(r"__tsan_(unaligned_|volatile_)?write\d|__tsan_atomic\d+_store")
@@ -37,23 +39,23 @@ _WIDE = re.compile(r"(i?mul|i?div)[bwlq]?\Z")
 _TARGET = re.compile(r"\.L\w+\Z")
 
 
-def _sources(operand):
-    """The registers of an operand; "load" for memory; a slot of the stack by its text."""
-    if "(" not in operand and not operand.startswith("%"):
-        return ("load",) if not operand.startswith("$") else ()
-    if _STACK.match(operand):
+def _sources(operand, framed=False):
+    """The registers of an operand; a slot of the stack by its text; "load" for other memory, which was announced."""
+    if operand.startswith("%"):
+        name = _REGISTERS.get(operand[1:])
+        return (name,) if name else ()
+    if operand.startswith("$") or _CONSTANT.match(operand):
+        return ()
+    if _STACK.match(operand) or framed and _FRAME.match(operand):
         return (operand,)
-    if "(" in operand:
-        return ("load",)
-    name = _REGISTERS.get(operand[1:])
-    return (name,) if name else ()
+    return ("load",)
 
 
 def _address(operand):
     return tuple(_REGISTERS[name] for name in _REGISTER.findall(operand) if name in _REGISTERS and name != "rip")
 
 
-def _step(name, text):
+def _step(name, text, framed):
     """(targets, sources, whether the targets keep what they had) of an instruction; None: it changes nothing."""
     operands = [part.strip() for part in _OPERANDS.findall(text)] if text else []
     if not operands:
@@ -61,10 +63,10 @@ def _step(name, text):
     if _NO_EFFECT.match(name) or name.startswith("j"):
         return None
     if name == "pop" or name.startswith("popq"):
-        return _sources(operands[0]), (), False
-    sources = [source for operand in operands[:-1] for source in _sources(operand)]
+        return _sources(operands[0], framed), (), False
+    sources = [source for operand in operands[:-1] for source in _sources(operand, framed)]
     last = operands[-1]
-    into = _sources(last)
+    into = _sources(last, framed)
     if _COMPARES.match(name):
         return ("flags",), (*sources, *into), False
     if name.startswith("lea"):
@@ -85,7 +87,8 @@ def _step(name, text):
 class _Function:
     """The instructions of one function, as blocks, and its accesses."""
 
-    def __init__(self):
+    def __init__(self, name):
+        self.name, self.framed = name, False  # framed: %rbp points to the stack
         self.blocks, self.at_label, self.sites = [], {}, []  # sites: index of the line of the call
         self.begin(None)
 
@@ -116,7 +119,9 @@ class _Function:
             self.block["falls"] = False
             self.begin(None)
             return
-        if step := _step(name, text):
+        if name == "movq" and text == "%rsp, %rbp":
+            self.framed = True
+        elif step := _step(name, text, self.framed):
             steps.append(step)
 
     def follow(self):
@@ -138,6 +143,8 @@ class _Function:
                     mask = 0
                     for source in step[1]:
                         mask |= state.get(source, 0)
+                    if "load" in step[1]:
+                        state["load"] = 0  # what was announced has been loaded
                     for target in step[0]:
                         state[target] = mask
             following = [self.at_label[label] for label in block["to"] if label in self.at_label]
@@ -171,9 +178,13 @@ def add_dependences(lines):
             group = named.group(1) if named else ""
         elif line.startswith("\t.text"):
             group = ""
-        elif re.match(r"\t\.type\t.*@function", line):
-            function, started = _Function(), False
-        elif line.startswith("\t.size") and function is not None:
+        elif typed := re.match(r"\t\.type\t(\S+), @function", line):
+            if function is not None and typed.group(1).startswith(function.name + ".cold"):
+                function.block["falls"] = False  # the rest of it, in another section
+                function.begin(None)
+            else:
+                function = _Function(typed.group(1))
+        elif function is not None and line.startswith(f"\t.size\t{function.name},"):
             pairs = []
             for site, mask in enumerate(function.follow()):
                 pairs += [(site, other) for other in range(1, mask.bit_length()) if mask >> other & 1]

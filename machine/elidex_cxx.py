@@ -30,21 +30,24 @@ sys.path.insert(0, place(CONFIG["scripts"]))
 import instrument  # noqa: E402
 
 # What computes from its arguments alone, or from state that no simulated thread shares; what the program is linked with.
+MATH = ("a?(sin|cos|tan)h?|atan2|exp[2m]?1?|log(2|10|1p|b)?|pow|sqrt|cbrt|hypot|floor|ceil|l?l?round|trunc|l?l?rint|nearbyint|fmod|"
+        "fabs|fmin|fmax|fdim|fma|remainder|ldexp|frexp|modf|nextafter|nexttoward|erfc?|[lt]gamma|copysign|scalbn|ilogb")
 COMPUTES = [re.compile(pattern + r"\Z") for pattern in (
-    r"(sin|cos|tan|asin|acos|atan|atan2|exp|exp2|log|log2|log10|log1p|expm1|pow|sqrt|cbrt|hypot|floor|ceil|round|trunc|fmod)f?",
-    r"l?l?round", r"(ato[ifl]l?|strto[dfl]|strtoull?|strtoll?|__isoc23_strto\w+)", r"s?rand(_r|om)?", r"[ed]rand48", r"srand48",
-    r"getenv", r"_ZNSaI.*", r"elidex_program.*",
-    r"_ZNK?R?St7__cxx111\dbasic_\w?string(stream|buf).*", r"_ZNKSt8__detail20_Prime_rehash_policy.*", r"_ZSt20__throw.*", r"_ZSt25__throw.*", r"_ZNK?St6locale.*", r"_ZNKSt5ctype.*",
-    r"_ZNSt18condition_variable.*", r"(clock_)?nanosleep", r"_ZNSt11this_thread.*",
-    r"pthread_(equal|attr_\w+|mutexattr_\w+|condattr_\w+|rwlockattr_\w+)", r"std(in|out|err)",
-    r"_ZSt[34](cin|cout|cerr|clog)", r"_ZNSt8ios_base.*", r"_ZNK?St9basic_ios.*", r"__cxa_atexit", r"_ZSt17__istream_extract.*",
-    r"_ZT[VTIS].*", r"vsnprintf",
+    rf"({MATH})[fl]?", r"l?l?abs|l?l?div", r"is(alnum|alpha|digit|lower|upper|space|punct|print|cntrl|graph|xdigit)|to(lower|upper)",
+    r"s?rand(_r|om)?", r"[ed]rand48", r"srand48", r"getenv", r"sysconf|get_nprocs", r"_ZNSaI.*", r"elidex_program.*", r"elidex_outside.*",
+    r"_ZNK?R?St7__cxx111\dbasic_\w?string(stream|buf).*", r"_ZSt2[05]__throw.*", r"_ZNK?St6locale.*", r"_ZNKSt5ctype.*",
+    r"_ZNSt18condition_variable.*", r"(clock_)?nanosleep", r"_ZNSt11this_thread.*", r"_ZSt1[89]uncaught_exceptions?v", r"__dynamic_cast",
+    r"_ZNSt12bad_weak_ptr.*", r"__once_proxy|_ZSt1\d__once_call.*", r"pthread_(equal|attr_\w+|mutexattr_\w+|condattr_\w+|rwlockattr_\w+)",
+    r"std(in|out|err)", r"_ZSt[34](cin|cout|cerr|clog)", r"_ZNSt8ios_base.*", r"_ZNK?St9basic_ios.*", r"__cxa_atexit|atexit",
+    r"_ZSt17__istream_extract.*", r"_ZT[VTIS].*",
 )]
-# And what makes a system call, or may: the machine charges one in front of it, which a transaction cannot contain.
+# And what makes a system call, or may, or turns text into numbers and back without being seen: the machine charges a
+# system call in front of it, which a transaction cannot contain. A stub by another name does so (write_stubs()).
 SYSTEM_CALLS = re.compile(
     r"(open|close|read|write|pread|pwrite|lseek|fsync|fdatasync|ftruncate|unlink|rename|mkdir|stat|fstat|access|mkstemp)(64)?\Z"
     r"|(f?open|fclose|fread|fwrite|f?gets|f?puts|f?putc|f?getc|getline|fflush|fseeko?|ftello?|rewind|setvbuf|fileno)(64)?\Z"
-    r"|_?(tmpfile|putchar|puts|printf|fprintf|dprintf|vprintf|vfprintf|scanf|fscanf|perror|remove)\Z"
+    r"|((__isoc(99|23)_)?(f|s)?scanf|(__isoc23_)?strto[dfl]|(__isoc23_)?strtou?ll?|ato[ifl]l?|v?sn?printf|feof|ferror|clearerr)\Z"
+    r"|_?(tmpfile|putchar|puts|printf|fprintf|dprintf|vprintf|vfprintf|perror|remove)\Z"
     r"|_ZNS[oi].*|_ZStls.*|_ZStrs.*|_ZSt16__ostream_insert.*|_ZSt4endl.*|_ZSt5flush.*|_ZSt7getline.*"
     r"|_ZNSt(13basic_fstream|14basic_(of|if)stream|13basic_filebuf|15basic_streambuf|12__basic_file).*")
 # What is refused for a reason of its own; everything else is refused because the machine would not see what it does.
@@ -63,14 +66,19 @@ REFUSED = [(re.compile(pattern + r"\Z"), why) for pattern, why in (
     (r"socket|connect|accept|bind|listen|send\w*|recv\w*|select|poll|epoll_\w+", "a run has no network"),
 )]
 
-# The work of std::map, std::set and std::list on their nodes, which is in the C++ library, where the machine uses it too:
+# The work of the C++ library's containers on their own data, which is in the library, where the machine uses it too:
 # programs have their own, by other names (containers.cpp, which this script compiles).
-CONTAINERS = re.compile(r"_ZSt(18_Rb_tree_(in|de)crement|29_Rb_tree_insert|28_Rb_tree_rebalance).*|_ZNSt8__detail15_List_node_base.*")
+CONTAINERS = re.compile(r"_ZSt(18_Rb_tree_(in|de)crement|29_Rb_tree_insert|28_Rb_tree_rebalance|11_Hash_bytes).*"
+                        r"|_ZNSt8__detail15_List_node_base.*|_ZNKSt8__detail20_Prime_rehash_policy.*")
 RENAMED = [*instrument.RENAMED, "strcmp"]
+OUTSIDE = "elidex_outside_"
+UNSEEN = re.compile(r"snprintf|_ZSt11_Hash")  # of the library's own list: programs have stubs or containers.cpp for these
 COUNTED = instrument.COUNTER  # every object that we have compiled wants it
 SOURCES = (".cpp", ".cc", ".cxx", ".c++", ".C")
-WITH_VALUE = ("-o", "-I", "-L", "-D", "-U", "-include", "-isystem", "-MF", "-MT", "-MQ", "-x", "-l")
-NOT_SUPPORTED = ("-shared", "-static", "-pie", "-fPIE", "-fpie", "-fPIC", "-fpic", "-flto", "-S", "-E", "-m32")
+WITH_VALUE = ("-I", "-L", "-D", "-U", "-include", "-imacros", "-isystem", "-iquote", "-idirafter", "-MF", "-MT", "-MQ", "-l", "-Xlinker")
+NOT_SUPPORTED = re.compile(r"-(shared|static|pie|f(no-)?(PIE|pie|PIC|pic|plt)|flto.*|S|E|m32|x.*|fsanitize.*)\Z")
+STANDARDS = re.compile(r"-std=(c|gnu)\+\+(2[0-9a-d])\Z")  # an older one leaves std::string in the library
+ALLOCATORS = re.compile(r"_Zn[wa]m(\Z|RKSt9nothrow|St11align)|_Zd[la]Pv(\Z|m|St11align)")
 
 
 class Refused(Exception):
@@ -85,14 +93,31 @@ def why_refused(name):
 
 def compile_source(source, options, out):
     """Returns the compiler's status."""
-    command = [CONFIG["compiler"], *CONFIG["compile"], "-O2", f"-I{place(CONFIG['include'])}", *options, "-c", source, "-o", out]
-    status = instrument.compile_counted(command, SYSTEM_CALLS)
+    command = [CONFIG["compiler"], *CONFIG["compile"], "-O2", f"-I{place(CONFIG['include'])}", *options, "-U_FORTIFY_SOURCE",
+               *dependency_file(options, source, out), "-c", source, "-o", out]
+    status = instrument.compile_counted(command)
     if status == 0:
         wanted, defined = symbols(out)
         instrument.rename(out, [*((name, f"elidex_sim_{name}") for name in RENAMED if name in wanted),
                                 *((name, f"elidex_program{name}") for name in wanted | defined if CONTAINERS.match(name)),
+                                *((name, OUTSIDE + name) for name in wanted if SYSTEM_CALLS.match(name)),
                                 ("main", "elidex_program_main")])
     return status
+
+
+def dependency_file(options, source, out):
+    """The compiler would name it, and its target, after the assembly that it writes."""
+    if "-MF" in options or not {"-MD", "-MMD"} & set(options):
+        return []
+    stem = Path(out) if Path(out).parent != Path(tempfile.gettempdir()) else Path(source).name
+    return ["-MF", str(Path(stem).with_suffix(".d")), *([] if "-MT" in options or "-MQ" in options else ["-MT", out])]
+
+
+def write_stubs(names, path):
+    """Functions that charge a system call and hand on, whether they are called or their address is taken."""
+    path.write_text("".join(f"\t.globl\t{OUTSIDE}{name}\n\t.type\t{OUTSIDE}{name}, @function\n{OUTSIDE}{name}:\n"
+                            f"\tsubq\t$8, %rsp\n\tcall\telidex_sim_system_call\n\taddq\t$8, %rsp\n\tjmp\t{name}@PLT\n"
+                            for name in sorted(names)) + '\t.section\t.note.GNU-stack,"",@progbits\n')
 
 
 def symbols(path):
@@ -108,7 +133,7 @@ def symbols(path):
 
 
 def check(objects):
-    """Refuses what the machine cannot run. `objects` are pairs: a file, and what the user calls it."""
+    """Refuses what the machine cannot run, and returns the names of what makes system calls. `objects` are pairs: a file, and what the user calls it."""
     wanted, defined = {}, set()
     for path, shown in objects:
         names, here = symbols(path)
@@ -118,11 +143,14 @@ def check(objects):
         wanted |= {name: shown for name in names if name not in wanted}
     if "elidex_program_main" not in defined:
         raise Refused("no file has a main()")
-    known = [*instrument.ALLOWED, *COMPUTES, SYSTEM_CALLS]
+    if allocators := [name for name in defined if ALLOCATORS.match(name)]:
+        raise Refused(f"cannot link {instrument.readable(allocators)[0]}: the machine has its own")
+    known = [*(pattern for pattern in instrument.ALLOWED if not UNSEEN.match(pattern.pattern)), *COMPUTES]
     unknown = [name for name in wanted if name not in defined and not any(pattern.match(name) for pattern in known)]
     if unknown:
         raise Refused("\n".join(f"{wanted[name]}: cannot run {shown}: {why_refused(name)}"
                                 for name, shown in zip(unknown, instrument.readable(unknown))))
+    return {name.removeprefix(OUTSIDE) for name in wanted if name.startswith(OUTSIDE)}
 
 
 def link(objects, options, out):
@@ -130,7 +158,7 @@ def link(objects, options, out):
     return subprocess.run([CONFIG["compiler"], "-no-pie", *objects, *options, "-o", out,
                            "-Wl,--whole-archive", libraries / "libelidex-program.a", "-Wl,--no-whole-archive",
                            libraries / "libelidex_simulated.a", libraries / "libelidex_machine.so",
-                           f"-Wl,-rpath,{libraries}", "-ldl"]).returncode
+                           "-Xlinker", "-rpath", "-Xlinker", libraries, "-ldl"]).returncode
 
 
 def split(words):
@@ -140,9 +168,11 @@ def split(words):
     while at < len(words):
         word = words[at]
         at += 1
-        if word in NOT_SUPPORTED:
+        if NOT_SUPPORTED.match(word):
             raise Refused(f"{word}: is not supported")
-        if word in WITH_VALUE:
+        if word.startswith("-std=") and not STANDARDS.match(word):
+            raise Refused(f"{word}: is not supported (expected c++20 or later)")
+        if word == "-o" or word in WITH_VALUE:
             if at == len(words):
                 raise Refused(f"{word}: expected a value behind it")
             if word == "-o":
@@ -150,6 +180,8 @@ def split(words):
             else:
                 options += [word, words[at]]
             at += 1
+        elif word.startswith("-o"):
+            out = word[2:]
         elif word == "-c":
             compile_only = True
         elif word.startswith("-"):
@@ -185,8 +217,13 @@ def main(words):
             for source, made in zip(sources, compiled):
                 if status := compile_source(source, options, made):
                     return status
-            check([*zip(compiled, sources), *((name, name) for name in objects)])
-            return link([*compiled, *objects], options, out or "a.out")
+            outside = check([*zip(compiled, sources), *((name, name) for name in objects)])
+            stubs = Path(directory) / "outside.s"
+            write_stubs(outside, stubs)
+            return link([*compiled, *objects, stubs], options, out or "a.out")
+    except subprocess.CalledProcessError as error:
+        print(f"elidex-c++: {Path(error.cmd[0]).name} failed (it has said why)", file=sys.stderr)
+        return 1
     except Refused as refused:
         for line in str(refused).split("\n"):
             print(f"elidex-c++: {line}", file=sys.stderr)

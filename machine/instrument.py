@@ -51,7 +51,6 @@ ALLOWED = [re.compile(pattern + r"\Z") for pattern in (
 
 
 COUNTER = "elidex_sim_instructions"  # 8 bytes; behind them 8 that count conditional branches
-SYSTEM_CALL = "\tcall\telidex_sim_system_call\n"
 # They write all flags of the condition and read none: in front of them no flag is needed any more.
 SETS_ALL_FLAGS = re.compile(r"(cmp|test|add|sub|and|or|xor|neg)[bwlq]?\Z")
 LABEL = re.compile(r"[.\w$]+:")
@@ -66,7 +65,7 @@ PASSES = [(re.compile(pattern), count) for pattern, count in (
 )]
 
 
-def count_instructions(lines, system_calls=None):
+def count_instructions(lines):
     """Adds to the counter, once in each block of instructions without a branch, how many there are, and the branch that
     ends it if it has a condition.
 
@@ -74,9 +73,6 @@ def count_instructions(lines, system_calls=None):
     flags anyway. A block without such a place is not counted: nearly all of these are a jump, or moves between registers.
     """
     out, pending, place, in_asm = [], 0, None, False
-
-    def calls_system(operand):
-        return system_calls is not None and system_calls.match(operand.split("@")[0])
 
     def add_at(where, branches=0):
         nonlocal pending, place
@@ -108,13 +104,9 @@ def count_instructions(lines, system_calls=None):
                 passed = next((count for pattern, count in PASSES if pattern.match(operand)), -1)
                 pending -= passed
                 add_at(here)
-                if calls_system(operand):
-                    out[here] = SYSTEM_CALL + out[here]
             elif name == "ret" or (name == "jmp" and not operand.startswith((".L", "*"))):
                 pending += 1
                 add_at(here)
-                if name == "jmp" and calls_system(operand):
-                    out[here] = SYSTEM_CALL + out[here]
             elif name.startswith("j"):
                 pending += 1
                 add_at(place, 0 if name == "jmp" else 1)
@@ -125,7 +117,7 @@ def count_instructions(lines, system_calls=None):
     return out
 
 
-def compile_counted(command, system_calls=None):
+def compile_counted(command):
     """Runs the compiler, and the assembler on what it has written with the counting added; returns the status."""
     at = command.index("-o") + 1
     assembly = Path(command[at] + ".s")
@@ -133,7 +125,7 @@ def compile_counted(command, system_calls=None):
                              *("-S" if word == "-c" else word for word in command[at + 1:])]).returncode
     if status == 0:
         lines = assembly.read_text().splitlines(keepends=True)
-        counted = "".join(count_instructions(lines, system_calls)).splitlines(keepends=True)
+        counted = "".join(count_instructions(lines)).splitlines(keepends=True)
         assembly.write_text("".join(add_dependences(counted)))
         status = subprocess.run([command[0], "-c", "-o", command[at], assembly]).returncode
     assembly.unlink(missing_ok=True)

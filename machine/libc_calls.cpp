@@ -10,10 +10,10 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
-#include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdarg>
 #include <cstddef>
@@ -39,8 +39,11 @@ std::uint64_t address_of(const T& what) noexcept {
 
 constexpr std::uint64_t nanoseconds_per_second = 1'000'000'000;
 
+// A time before the clock's zero has passed, and nothing lasts longer than thirty years.
 std::uint64_t nanoseconds_of(const timespec& t) noexcept {
-  return static_cast<std::uint64_t>(t.tv_sec) * nanoseconds_per_second +
+  constexpr time_t seconds_max = 1'000'000'000;
+  if (t.tv_sec < 0 || t.tv_nsec < 0) return 0;
+  return static_cast<std::uint64_t>(std::min(t.tv_sec, seconds_max)) * nanoseconds_per_second +
          static_cast<std::uint64_t>(t.tv_nsec);
 }
 
@@ -381,18 +384,6 @@ int sched_yield() noexcept {
 int sched_setaffinity(pid_t who, std::size_t bytes, const cpu_set_t* set) noexcept {
   ELIDEX_SIM_OR_REAL(sched_setaffinity, who, bytes, set)
   return 0;  // every thread has its own hardware thread already
-}
-
-// std::thread::hardware_concurrency() asks this.
-int get_nprocs() noexcept {
-  ELIDEX_SIM_OR_REAL(get_nprocs, )
-  return static_cast<int>(running->cpu_count());
-}
-long sysconf(int name) noexcept {
-  if (running != nullptr && (name == _SC_NPROCESSORS_ONLN || name == _SC_NPROCESSORS_CONF))
-    return static_cast<long>(running->cpu_count());
-  static const auto behind = real(&::sysconf, "sysconf");
-  return behind(name);
 }
 
 int clock_gettime(clockid_t clock, timespec* answer) noexcept {

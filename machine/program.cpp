@@ -1,6 +1,7 @@
 // Runs a whole program, main() and all its threads, on the machine: what elidex-c++ links programs
 // with. docs/MACHINE.md, "Your own program", describes the settings and the report.
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cctype>
 #include <cstdio>
@@ -10,7 +11,6 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "machine/engine.hpp"
@@ -43,8 +43,13 @@ fs::path machines_directory() {
   return ELIDEX_SIM_MACHINES;
 }
 
+// A wrong setting.
+struct refused : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 [[noreturn]] void refuse(const std::string& why) {
-  throw std::invalid_argument("ELIDEX_SIM: " + why);
+  throw refused("ELIDEX_SIM: " + why);
 }
 
 fs::path file_of_machine(const std::string& name) {
@@ -69,8 +74,10 @@ void set(program_settings& settings, const std::string& key, const std::string& 
   if (key == "machine") {
     settings.machine_file = file_of_machine(value);
   } else if (key == "cpus") {
-    settings.options.cpus = static_cast<unsigned>(number_in(key, value));
-    if (settings.options.cpus == 0) refuse("cpus: expected at least 1");
+    const std::uint64_t cpus = number_in(key, value);
+    if (cpus == 0 || cpus > threads_max)
+      refuse("cpus: expected 1 to " + std::to_string(threads_max));
+    settings.options.cpus = static_cast<unsigned>(cpus);
   } else if (key == "seed") {
     settings.options.seed = number_in(key, value);
   } else if (key == "locks") {
@@ -99,7 +106,13 @@ program_settings read_settings() {
 }
 
 machine machine_of(const program_settings& settings) {
-  machine which = read_machine(settings.machine_file);
+  machine which = [&] {
+    try {
+      return read_machine(settings.machine_file);
+    } catch (const bad_machine& error) {
+      refuse(error.what());
+    }
+  }();
   for (const auto& [name, value] : settings.parameters) {
     try {
       set_parameter(which, name, value);
@@ -171,7 +184,7 @@ void write_json(std::FILE* file, const machine& which, const program_settings& s
   if (std::fclose(file) != 0) throw std::runtime_error("cannot write " + settings.report.string());
 }
 
-int run_program(int (*program)(int, char**), int argc, char** argv, void (*elide_locks)()) {
+int run_program(int (*program)(int, char**, char**), int argc, char** argv, void (*elide_locks)()) {
   const program_settings settings = read_settings();
   const machine which = machine_of(settings);
   std::FILE* json = nullptr;
@@ -183,7 +196,7 @@ int run_program(int (*program)(int, char**), int argc, char** argv, void (*elide
   int status = 1;  // of a program that is stuck
   bool returned = false;
   const report r = run(which, settings.options, {[&] {
-                         status = program(argc, argv);
+                         status = program(argc, argv, environ);
                          returned = true;
                          running->end_with_others();
                        }});
@@ -193,8 +206,33 @@ int run_program(int (*program)(int, char**), int argc, char** argv, void (*elide
   if (!r.stuck.empty()) {
     const std::string why = returned ? r.stuck.substr(0, r.stuck.find('\n')) : r.stuck;
     std::fprintf(stderr, "elidex: %s\n", why.c_str());
+    std::fflush(nullptr);
+    if (returned) std::_Exit(status);  // a thread may hold what the destructors of statics need
   }
   return status;
+}
+
+struct program_call {
+  int (*program)(int, char**, char**);
+  int argc;
+  char** argv;
+  void (*elide_locks)();
+  int status = 1;
+};
+
+void* call_program(void* given) {
+  auto& call = *static_cast<program_call*>(given);
+  try {
+    call.status = run_program(call.program, call.argc, call.argv, call.elide_locks);
+  } catch (const refused& error) {
+    std::fprintf(stderr, "elidex: %s\n", error.what());
+    call.status = 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "elidex: the program ended with an exception: %s\n", error.what());
+  } catch (...) {
+    std::fprintf(stderr, "elidex: the program ended with an exception\n");
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -202,19 +240,22 @@ int run_program(int (*program)(int, char**), int argc, char** argv, void (*elide
 
 // Returns what the program returns, 1 if it is stuck or ends with an exception, or 2 if a setting
 // is wrong. Calls elide_locks() before the program if its locks shall be elided.
-extern "C" int elidex_sim_main(int (*program)(int, char**), int argc, char** argv,
+extern "C" int elidex_sim_main(int (*program)(int, char**, char**), int argc, char** argv,
                                void (*elide_locks)()) {
-  int status = 1;
-  // On a thread of its own, because where the first one's stack begins differs from run to run.
-  std::thread([&] {
-    try {
-      status = elidex::sim::run_program(program, argc, argv, elide_locks);
-    } catch (const std::invalid_argument& error) {
-      std::fprintf(stderr, "elidex: %s\n", error.what());
-      status = 2;
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "elidex: the program ended with an exception: %s\n", error.what());
-    }
-  }).join();
-  return status;
+  elidex::sim::program_call call{program, argc, argv, elide_locks};
+  // On a thread of its own, because where the first one's stack begins differs from run to run. By
+  // this library's pthread_create(): the program's own refuses threads outside of main().
+  pthread_t host;
+  if (::pthread_create(&host, nullptr, elidex::sim::call_program, &call) != 0) {
+    std::fprintf(stderr, "elidex: the system starts no thread\n");
+    return 1;
+  }
+  ::pthread_join(host, nullptr);
+  return call.status;
+}
+
+// How many hardware threads the program may use; 0 outside of runs.
+extern "C" int elidex_sim_cpu_count() noexcept {
+  using namespace elidex::sim;
+  return running == nullptr ? 0 : static_cast<int>(running->cpu_count());
 }

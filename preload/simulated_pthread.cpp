@@ -4,6 +4,9 @@
 // them costs nothing there.
 #include <dlfcn.h>
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "preload/simulated_locks.hpp"
 
 namespace elidex::preload {
@@ -53,6 +56,21 @@ const pthread_functions& functions() {
 using namespace elidex::preload;
 
 extern "C" {
+
+int elidex_sim_cpu_count() noexcept;  // 0 outside of main()
+
+// The machine's, but not before main() or after it, where a thread would be a real one.
+int pthread_create(pthread_t* handle, const pthread_attr_t* attributes, void* (*body)(void*),
+                   void* argument) noexcept {
+  if (elidex_sim_cpu_count() == 0) {
+    std::fputs("elidex: a thread cannot start before main() or after it\n", stderr);
+    std::_Exit(1);
+  }
+  using function = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  static auto* const machine_create =
+      reinterpret_cast<function*>(::dlsym(RTLD_NEXT, "pthread_create"));
+  return machine_create(handle, attributes, body, argument);
+}
 
 void elidex_program_elide_locks() {
   functions();

@@ -68,6 +68,20 @@ class Dependences(unittest.TestCase):
     def test_what_a_function_returns_is_not_followed(self):
         self.assertEqual(needs(ATOMIC + "\tcall\tg\n\tmovq\t%rax, %rdi\n" + READ), {})
 
+    def test_memory_that_was_not_announced_is_no_load(self):
+        for other in ("movzbl\ttable(%rbx), %eax", "movsd\t.LC0(%rip), %xmm0", "movq\t8(%rsp), %rax"):
+            body = READ + f"\tmovq\t(%rbx), %rcx\n\t{other}\n\tmovq\t%rax, %rdi\n" + READ
+            self.assertEqual(needs(body), {}, other)
+        framed = "\tmovq\t%rsp, %rbp\n" + READ + "\tmovq\t(%rbx), %rcx\n\tmovq\t-8(%rbp), %rdi\n" + READ
+        self.assertEqual(needs(framed), {})
+        kept = "\tmovq\t%rsp, %rbp\n" + ATOMIC + "\tmovq\t%rax, -8(%rbp)\n\tmovq\t-8(%rbp), %rdi\n" + READ
+        self.assertEqual(needs(kept), {2: {1}})
+
+    def test_the_part_that_runs_seldom_belongs_to_the_function(self):
+        cold = "\t.section\t.text.unlikely\n\t.type\tf.cold, @function\nf.cold:\n.L9:\n\tmovq\t%rbx, %rdi\n" + WRITE + "\tjmp\t.L2\n\t.text\n"
+        body = ATOMIC + "\tmovq\t%rax, %rbx\n\tje\t.L9\n.L2:\n\tmovq\t%rbx, %rdi\n" + READ + "\tret\n" + cold
+        self.assertEqual(needs(body), {2: {1}, 3: {1}})
+
     def test_functions_know_nothing_of_each_other(self):
         text = function(ATOMIC) + function("\tmovq\t%rax, %rdi\n" + READ, "g")
         self.assertNotIn("LSIM", "".join(dependences.add_dependences(text.splitlines(keepends=True))))

@@ -90,7 +90,8 @@ class Runs(Programs):
     def test_wrong_settings_are_named(self):
         self.compile(COUNTER)
         for settings, said in (("machine=pdp11", "unknown machine 'pdp11'"), ("locks=maybe", "unknown value 'maybe'"),
-                               ("cpus=0", "at least 1"), ("cpus=900", "cpus: haswell-ep-2x10 has 40"),
+                               ("cpus=0", "expected 1 to 128"), ("cpus=4294967297", "expected 1 to 128"), ("machine=program.cpp", "program.cpp:"),
+                               ("cpus=100", "cpus: haswell-ep-2x10 has 40"),
                                ("nonsense", "expected KEY=VALUE"), ("seed=x", "'x' is not a number"),
                                ("no_such_parameter=1", "no_such_parameter"), ("report=/no/such/file", "cannot write")):
             answer = self.start(settings)
@@ -230,10 +231,99 @@ int main() {
                 self.assertEqual((answer.returncode, answer.stdout), (0, "300 13 50 5 caught\n"), answer.stderr)
 
     def test_an_exception_ends_the_program(self):
-        self.compile("#include <stdexcept>\nint main() { throw std::runtime_error(\"too far\"); }\n")
+        for thrown, said in (('std::invalid_argument("too far")', "too far"), ("42", "the program ended with an exception")):
+            self.compile(f"#include <stdexcept>\nint main() {{ throw {thrown}; }}\n")
+            answer = self.start()
+            self.assertEqual((answer.returncode, answer.stderr.count("\n")), (1, 1), answer.stderr)
+            self.assertIn(said, answer.stderr)
+
+    def test_a_thread_outside_of_main_is_named(self):
+        self.compile("#include <thread>\nstruct pool { std::thread t{[] {}}; ~pool() { t.join(); } } all;\nint main() {}\n")
         answer = self.start()
-        self.assertEqual(answer.returncode, 1)
-        self.assertIn("too far", answer.stderr)
+        self.assertEqual((answer.returncode, answer.stderr), (1, "elidex: a thread cannot start before main() or after it\n"))
+
+    def test_what_is_done_under_a_lock_is_undone_with_it(self):
+        self.compile("""
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+std::mutex mutex;
+std::unordered_map<int, int> map;
+std::string text;
+char number[32] = "1000001";
+int (*print)(const char*) = std::puts;
+int main() {
+  std::vector<std::thread> threads;
+  int torn = 0;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 300; ++i) {
+        const std::lock_guard guard(mutex);
+        map[1000 * t + i] = i;
+        text.append("ab");
+        if (i % 50 == 0) print("line");
+        if (i % 7 == 0) {
+          const int now = std::atoi(number);
+          torn += now % 1000001 != 0;
+          std::snprintf(number, sizeof number, "%d", 1000001 * (t + 1));
+        }
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  return map.size() == 1200 && map.load_factor() <= map.max_load_factor() && text.size() == 2400 && torn == 0 ? 0 : 1;
+}
+""")
+        for locks in ("plain", "elided"):
+            answer = self.start("machine=haswell-i5-4670t locks=" + locks)
+            self.assertEqual((answer.returncode, answer.stdout), (0, "line\n" * 24), answer.stderr)
+
+    def test_times_that_have_passed_are_not_waited_for(self):
+        self.compile("""
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+using namespace std::chrono_literals;
+int main() {
+  std::mutex mutex;
+  std::timed_mutex timed;
+  std::condition_variable never;
+  std::unique_lock guard(mutex);
+  never.wait_until(guard, std::chrono::steady_clock::now() - 1s);
+  never.wait_for(guard, -1s);
+  timed.lock();
+  return timed.try_lock_until(std::chrono::steady_clock::now() - 1s) ? 1 : 0;
+}
+""")
+        self.assertEqual(self.start().returncode, 0)
+
+    def test_more_of_the_language(self):
+        self.compile("""
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <random>
+struct base { virtual ~base() = default; };
+struct derived : base, std::enable_shared_from_this<derived> {};
+std::once_flag once;
+int main(int, char**, char** environment) {
+  std::mt19937 random(1);
+  const double drawn = std::uniform_real_distribution<>(0, 1)(random) + std::normal_distribution<>()(random);
+  int calls = 0;
+  for (int i = 0; i < 3; ++i) std::call_once(once, [&] { ++calls; });
+  const auto made = std::make_shared<derived>();
+  base& as_base = *made;
+  const bool cast = dynamic_cast<derived*>(&as_base) != nullptr && made->shared_from_this() == made;
+  return std::isfinite(drawn) && std::fabs(-1.0) + std::abs(-2) == 3 && std::toupper('a') == 'A' && calls == 1 && cast &&
+         environment[0] != nullptr ? 0 : 1;
+}
+""")
+        self.assertEqual(self.start().returncode, 0)
 
     def test_the_library_runs_there_too(self):
         self.compile("""
@@ -426,6 +516,13 @@ class Commands(Programs):
         self.assertEqual(self.compiler("a.o", "b.o", "-o", "program").returncode, 0)
         self.assertEqual(self.start().returncode, 8)
 
+    def test_dependencies_are_of_the_object(self):
+        self.write("a.cpp", "int main() {}\n")
+        self.assertEqual(self.compiler("-MMD", "-c", "a.cpp", "-o", "made.o").returncode, 0)
+        self.assertTrue((self.directory / "made.d").read_text().startswith("made.o: a.cpp"))
+        self.assertEqual(self.compiler("made.o", "-oprogram").returncode, 0)
+        self.assertEqual(self.start().returncode, 0)
+
     def test_a_foreign_object_is_refused(self):
         self.write("a.cpp", "int main() {}\n")
         subprocess.run(["c++", "-c", "a.cpp", "-o", "a.o"], cwd=self.directory, check=True)
@@ -441,7 +538,8 @@ class Commands(Programs):
         self.write("a.cpp", "int f() { return 1; }\n")
         for words, said in ((["a.cpp"], "no file has a main()"), (["b.cpp"], "b.cpp: no such file"), (["-o"], "expected a value"),
                             (["a.cpp", "-shared"], "-shared: is not supported"), (["a.txt"], "unknown kind of file"),
-                            (["-O2"], "expected a file")):
+                            (["-O2"], "expected a file"), (["a.cpp", "-flto=auto"], "-flto=auto: is not supported"),
+                            (["a.cpp", "-fno-plt"], "-fno-plt: is not supported"), (["a.cpp", "-std=c++17"], "expected c++20 or later")):
             answer = self.compiler(*words)
             self.assertEqual((answer.returncode, answer.stderr.count("\n")), (2, 1), answer.stderr)
             self.assertIn(said, answer.stderr)
@@ -455,6 +553,8 @@ class Commands(Programs):
                 ("#include <semaphore.h>\nint main() { sem_t s; return sem_wait(&s); }\n", "cannot run sem_wait: the machine has std::"),
                 ("#include <cstring>\nint main(int, char** v) { return strncpy(v[0], v[1], 3) != nullptr; }\n",
                  "cannot run strncpy: the machine would not see what it reads and writes"),
+                ("#include <cstdlib>\n#include <new>\nvoid* operator new(std::size_t) { throw 1; }\nint main() {}\n",
+                 "cannot link operator new(unsigned long): the machine has its own"),
                 ("#include <random>\nint main() { return static_cast<int>(std::random_device()()); }\n", "equal runs are equal")):
             self.assertIn(said, self.refusal(text))
 

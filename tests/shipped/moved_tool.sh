@@ -16,3 +16,24 @@ elidex=$moved/bin/elidex
 grep -q '"commit": "elidex [0-9]' sim.json repro.json
 "$elidex" report sim.json --out report.html
 test -s report.html
+cat > own.cpp <<'END'
+#include <mutex>
+#include <thread>
+std::mutex mutex;
+int count = 0;
+void work() {
+  for (int i = 0; i < 100; ++i) {
+    std::lock_guard guard(mutex);
+    ++count;
+  }
+}
+int main() {
+  std::thread other(work);
+  work();
+  other.join();
+  return count == 200 ? 0 : 1;
+}
+END
+"$moved/bin/elidex-c++" -O2 own.cpp -o own
+ELIDEX_SIM="machine=icelake-sp-2x32 locks=elided report=own.json" ./own
+grep -q '"committed": [1-9]' own.json
