@@ -3,7 +3,7 @@ under every lock.
 
 "RTM" in them is elision only. The text gives the numbers; where the thesis's own figures contradict
 a sentence, the figures are judged (S-3.13, S-D.5, S-D.6). Each test's wording was written down
-before its figure was run.
+before its figure was run, but for these three.
 """
 
 import functools
