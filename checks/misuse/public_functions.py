@@ -196,7 +196,7 @@ def users_name(function, headers):
     inside = function.name.split("::")[1:]
     if inside[0] == "internal" and inside[1] not in named_for_users() and "operator" not in inside[1]:
         return None
-    if not function.file.endswith(tuple(headers)) or "detail" in scope.split("::"):
+    if not function.file.endswith(tuple(headers)) or "internal" in scope.split("::")[2:]:
         return None
     short = re.sub(r"^elidex(::internal|::db)?(::|$)", "", scope)
     return f"{short}::{name}" if short else name

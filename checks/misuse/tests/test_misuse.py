@@ -41,7 +41,7 @@ NamespaceDecl 0x1 </usr/include/c++/12/new:3:1, include/elidex/made_up.hpp:90:1>
 | `-ClassTemplateSpecializationDecl 0x15 <line:5:1, line:60:1> line:6:7 class shelf definition
 |   `-CXXMethodDecl 0x16 <line:13:3, col:20> col:8 of_an_instance 'bool (int)'
 |-FunctionDecl 0x17 <line:70:1, col:20> col:6 free_function 'void (int)'
-|-NamespaceDecl 0x18 <line:71:1, line:75:1> line:71:11 detail
+|-NamespaceDecl 0x18 <line:71:1, line:75:1> line:71:11 internal
 | `-FunctionDecl 0x19 <line:72:1, col:20> col:6 internal 'void (int)'
 `-FunctionDecl 0x1a <include/elidex/other.hpp:1:1, col:20> col:6 of_another_header 'void (int)'
 """.splitlines()
