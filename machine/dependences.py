@@ -56,32 +56,32 @@ def _address(operand):
 
 
 def _step(name, text, framed):
-    """(targets, sources, whether the targets keep what they had) of an instruction; None: it changes nothing."""
+    """(targets, sources) of an instruction; None: it changes nothing."""
     operands = [part.strip() for part in _OPERANDS.findall(text)] if text else []
     if not operands:
-        return (("d",), ("a",), False) if name in ("cqto", "cltd", "cqo", "cdq") else None
+        return (("d",), ("a",)) if name in ("cqto", "cltd", "cqo", "cdq") else None
     if _NO_EFFECT.match(name) or name.startswith("j"):
         return None
     if name == "pop" or name.startswith("popq"):
-        return _sources(operands[0], framed), (), False
+        return _sources(operands[0], framed), ()
     sources = [source for operand in operands[:-1] for source in _sources(operand, framed)]
     last = operands[-1]
     into = _sources(last, framed)
     if _COMPARES.match(name):
-        return ("flags",), (*sources, *into), False
+        return ("flags",), (*sources, *into)
     if name.startswith("lea"):
-        return into, _address(operands[0]), False
+        return into, _address(operands[0])
     if _WIDE.match(name) and len(operands) == 1:
-        return ("a", "d", "flags"), (*into, "a", "d"), False
+        return ("a", "d", "flags"), (*into, "a", "d")
     if name.startswith("xor") or name.startswith("pxor") or name.startswith("sub"):
         if len(operands) == 2 and operands[0] == last:
-            return (*into, "flags"), (), False
+            return (*into, "flags"), ()
     if _READS_FLAGS.match(name):
         sources.append("flags")
     keeps = not (_MOVES.match(name) or name.startswith("set") or len(operands) >= 3)
     if into == ("load",):  # a store, or an operation on memory
-        return (("flags",), (*sources, "load"), False) if keeps else None
-    return (into if not keeps else (*into, "flags")), (*sources, *(into if keeps else ())), False
+        return (("flags",), (*sources, "load")) if keeps else None
+    return (into if not keeps else (*into, "flags")), (*sources, *(into if keeps else ()))
 
 
 class _Function:
@@ -107,7 +107,7 @@ class _Function:
                 self.sites.append(line)
                 steps.append(("site", len(self.sites), results[0]))
             elif not callee.startswith("__tsan"):
-                steps.append((("a", "d", "x0"), (), False))
+                steps.append((("a", "d", "x0"), ()))
             return
         if name.startswith("j"):
             if _TARGET.match(text):

@@ -91,10 +91,10 @@ def why_refused(name):
                 "the machine would not see what it reads and writes")
 
 
-def compile_source(source, options, out):
-    """Returns the compiler's status."""
+def compile_source(source, options, out, named):
+    """Returns the compiler's status. `named`: what the user calls the object, if there is a file for it or not."""
     command = [CONFIG["compiler"], *CONFIG["compile"], "-O2", f"-I{place(CONFIG['include'])}", *options, "-U_FORTIFY_SOURCE",
-               *dependency_file(options, source, out), "-c", source, "-o", out]
+               *dependency_file(options, named), "-c", source, "-o", out]
     status = instrument.compile_counted(command)
     if status == 0:
         wanted, defined = symbols(out)
@@ -105,12 +105,11 @@ def compile_source(source, options, out):
     return status
 
 
-def dependency_file(options, source, out):
+def dependency_file(options, named):
     """The compiler would name it, and its target, after the assembly that it writes."""
     if "-MF" in options or not {"-MD", "-MMD"} & set(options):
         return []
-    stem = Path(out) if Path(out).parent != Path(tempfile.gettempdir()) else Path(source).name
-    return ["-MF", str(Path(stem).with_suffix(".d")), *([] if "-MT" in options or "-MQ" in options else ["-MT", out])]
+    return ["-MF", str(Path(named).with_suffix(".d")), *([] if "-MT" in options or "-MQ" in options else ["-MT", named])]
 
 
 def write_stubs(names, path):
@@ -209,13 +208,14 @@ def main(words):
             if out is not None and len(sources) != 1:
                 raise Refused("-o: expected one source file with -c")
             for source in sources:
-                if status := compile_source(source, options, out or Path(source).stem + ".o"):
+                named = out or Path(source).stem + ".o"
+                if status := compile_source(source, options, named, named):
                     return status
             return 0
         with tempfile.TemporaryDirectory() as directory:
             compiled = [str(Path(directory) / f"{number}.o") for number in range(len(sources))]
             for source, made in zip(sources, compiled):
-                if status := compile_source(source, options, made):
+                if status := compile_source(source, options, made, Path(source).stem + ".o"):
                     return status
             outside = check([*zip(compiled, sources), *((name, name) for name in objects)])
             stubs = Path(directory) / "outside.s"

@@ -99,7 +99,8 @@ void engine::mispredict(program_thread& me, std::uint64_t branches) {
   me.predicted_branches -= branches;
 }
 
-// And until what has been executed behind them has retired, which is in order.
+// Waits for the loads that are outstanding, and until what ran ahead of them has retired. Retiring
+// is in order.
 void engine::wait_for_loads(program_thread& me) {
   for (unsigned i = 0; i < me.miss_count;) {
     if (me.misses[i].write) {

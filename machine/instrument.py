@@ -154,8 +154,9 @@ def compile_for_machine(command, strict):
     if status != 0:
         return status
     path = Path(command[command.index("-o") + 1])
-    rename(path, [(name, f"elidex_sim_{name}") for name in RENAMED if name in imports(path)])
-    unknown = [name for name in imports(path) if not any(pattern.match(name) for pattern in ALLOWED)]
+    wanted = imports(path)
+    rename(path, [(name, f"elidex_sim_{name}") for name in RENAMED if name in wanted])
+    unknown = [name for name in wanted if name not in RENAMED and not any(pattern.match(name) for pattern in ALLOWED)]
     if strict and unknown:
         path.unlink()
         for name in readable(unknown):

@@ -7,8 +7,8 @@
 
 namespace elidex::preload {
 
-// Returns functions whose sections run as hardware regions where they can. They call those of
-// `machine`, which must stay as it is.
+// Returns functions whose sections run as hardware regions where they can, and that call those of
+// `machine` otherwise.
 pthread_functions elided_functions(const pthread_functions& machine) noexcept;
 
 }  // namespace elidex::preload

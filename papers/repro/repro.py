@@ -236,11 +236,11 @@ def run(flags):
     program, jobs = (flags.native_worker, 1) if flags.native else (flags.worker, flags.jobs)
     machine = machine_document(plan, flags.host, json.loads(flags.facts))
     failed, found = {} if flags.native else None, None
-    keeping = (KeptAnswers(flags.answers, program, flags.host and machine)
-               if flags.answers and not flags.verify else nullcontext())
     if flags.verify:
         answers, found = verified(flags, requests)
     else:
+        keeping = (KeptAnswers(flags.answers, program, flags.host and machine) if flags.answers
+                   else nullcontext())
         with keeping as kept:
             answers = (ask_all(program, requests, jobs, kept=kept, failed=failed) if requests
                        else {})

@@ -520,6 +520,8 @@ class Commands(Programs):
         self.write("a.cpp", "int main() {}\n")
         self.assertEqual(self.compiler("-MMD", "-c", "a.cpp", "-o", "made.o").returncode, 0)
         self.assertTrue((self.directory / "made.d").read_text().startswith("made.o: a.cpp"))
+        self.assertEqual(self.compiler("-MMD", "a.cpp", "-o", "program").returncode, 0)
+        self.assertTrue((self.directory / "a.d").read_text().startswith("a.o: a.cpp"))
         self.assertEqual(self.compiler("made.o", "-oprogram").returncode, 0)
         self.assertEqual(self.start().returncode, 0)
 

@@ -114,7 +114,7 @@ def read_write_lock(runs):
     # what -> (the value, its lowest, its highest)
     wanted = {"falls to the spin lock": (falls, 1 / AGREES_RATIO, AGREES_RATIO),
               "scales to 8": (eight, 8 / AGREES_RATIO, math.inf),
-              "drops across sockets": (across, 0, free / AGREES_RATIO),
+              "drops across sockets": (across, 0, math.nextafter(free / AGREES_RATIO, 0)),
               "no lock scales": (free, 2 / AGREES_RATIO, math.inf)}
     failed = [outside(what, *bounds) for what, bounds in wanted.items()
               if not bounds[1] <= bounds[0] <= bounds[2]]
