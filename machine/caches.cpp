@@ -206,8 +206,13 @@ void caches::drop_copy(unsigned core, line& l) {
   fill_l3(socket_of(core), l);
 }
 
-void caches::discard(unsigned core, line& l) noexcept {
+void caches::discard(unsigned core, line& l, bool dirty) noexcept {
   l1_[core].drop(l);
+  if (machine_.aborted_lines_in_l2 != 0 && (l.copies >> core & 1) != 0) {
+    l.dirty &= dirty;
+    fill_l2(core, l);
+    return;
+  }
   l2_[core].drop(l);
   l.copies &= ~(std::uint64_t{1} << core);
   fill_l3(socket_of(core), l);  // where the value from before still is

@@ -72,8 +72,9 @@ class caches {
     return l.owner >= 0 || (write && l.copies != 0);
   }
   unsigned socket_of(unsigned core) const noexcept { return core / cores_per_socket_; }
-  // Discards the writes of an aborted transaction. The core then has no copy of the line.
-  void discard(unsigned core, line& l) noexcept;
+  // Discards the writes of an aborted transaction. The core then has no copy of the line, or with
+  // machine::aborted_lines_in_l2 the one from before in its L2. `dirty`: whether that one was.
+  void discard(unsigned core, line& l, bool dirty) noexcept;
 
   // Puts a line into a socket's L3, as if it had been there before.
   void warm(unsigned socket, line& l) { fill_l3(socket, l); }

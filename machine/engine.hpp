@@ -276,6 +276,8 @@ class engine {
   void wait_for_loads(program_thread& me);
   void wait_for_miss(program_thread& me, unsigned which);
   void wait_for_first_miss(program_thread& me);
+  static unsigned stores_outstanding(const program_thread& me) noexcept;
+  void wait_for_first_store(program_thread& me);
   void wait_for_dependences(program_thread& me, std::uint64_t address, bool write);
   void prepare_dependences();
   static bool needs(const program_thread& me, const outstanding_miss& m, std::uint64_t address);

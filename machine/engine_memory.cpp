@@ -156,8 +156,15 @@ bool engine::needs(const program_thread& me, const outstanding_miss& m, std::uin
 
 // An access that leaves the core waits for a place among those that are outstanding.
 void engine::wait_for_place(program_thread& me, const line& l, bool write) {
-  while (me.miss_count >= machine_.window_misses && caches::needs_others(me.core, l, write))
-    wait_for_first_miss(me);
+  if (!caches::needs_others(me.core, l, write)) return;
+  while (me.miss_count >= machine_.window_misses) wait_for_first_miss(me);
+  if (!write) return;
+  while (stores_outstanding(me) >= machine_.window_stores) wait_for_first_store(me);
+}
+
+unsigned engine::stores_outstanding(const program_thread& me) noexcept {
+  return static_cast<unsigned>(std::count_if(me.misses.begin(), me.misses.begin() + me.miss_count,
+                                             [](const auto& m) { return m.write; }));
 }
 
 void engine::wait_for_first_miss(program_thread& me) {
@@ -166,6 +173,14 @@ void engine::wait_for_first_miss(program_thread& me) {
     if (me.misses[i].arrives < me.misses[first].arrives) first = i;
   }
   wait_for_miss(me, first);
+}
+
+void engine::wait_for_first_store(program_thread& me) {
+  const auto first = std::min_element(me.misses.begin(), me.misses.begin() + me.miss_count,
+                                      [](const auto& a, const auto& b) {
+                                        return a.write == b.write ? a.arrives < b.arrives : a.write;
+                                      });
+  wait_for_miss(me, static_cast<unsigned>(first - me.misses.begin()));
 }
 
 void engine::run_on_behind(program_thread& me, const outstanding_miss& miss) {
@@ -244,6 +259,7 @@ void engine::touch(program_thread& me, std::uint64_t address, std::uint64_t byte
       if (e.written == 0) {
         std::memcpy(e.before.data(), reinterpret_cast<const void*>(e.address), line_bytes);
         l.writer = static_cast<std::int16_t>(me.number);
+        e.dirty_before = l.dirty && l.owner == static_cast<int>(me.core);
       }
       e.written |= mask;
     } else {

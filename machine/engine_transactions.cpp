@@ -177,7 +177,7 @@ std::uint32_t engine::roll_back(program_thread& victim, const abort_cause& cause
   const std::uint32_t status = elides ? 0 : status_word(cause.why, cause.code, nested);
   for (const transaction::entry& e : victim.tx.lines()) {
     if (e.written == 0) continue;
-    caches_.discard(victim.core, *e.at);
+    caches_.discard(victim.core, *e.at, e.dirty_before);
     const bool on_own_stack =
         e.address >= victim.runs->stack_low && e.address < victim.runs->stack_high;
     if (!on_own_stack) put_back(e);

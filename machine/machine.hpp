@@ -64,6 +64,8 @@ struct machine {
   // the one that is awaited. With 0 instructions it waits for each access.
   std::uint64_t window_instructions = 0;
   std::uint64_t window_misses = 10;
+  // As window_misses, of the accesses that write.
+  std::uint64_t window_stores = 10;
   // Of the conditional branches, at random. One waits for all accesses that are outstanding.
   std::uint64_t mispredicted_per_1000_branches = 0;
   std::uint64_t misprediction_cycles = 16;
@@ -115,6 +117,9 @@ struct machine {
   std::uint64_t commit_cycles = 20;
   std::uint64_t elision_cycles = 31;  // the extra cost of HLE over RTM
   std::uint64_t abort_cycles = 160;
+  // Whether the core's L2 still has the lines that an aborted transaction has written. 0 or 1; with
+  // 0 they come back from the L3.
+  std::uint64_t aborted_lines_in_l2 = 0;
   std::uint64_t nesting_max = 7;
   std::uint64_t elided_locks_max = 1;  // HLE: locks elided at the same time
   // A table of this many sets and ways records the reads that have left the L1, by a hash of the

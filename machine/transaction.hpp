@@ -35,6 +35,7 @@ class transaction {
     std::uint64_t written = 0;
     std::array<std::byte, line_bytes> before{};  // valid when written != 0
     bool in_read_table = false;                  // whether it has left the L1 before
+    bool dirty_before = false;                   // whether the core had changed it before
   };
 
   bool active() const noexcept { return depth != 0; }

@@ -164,6 +164,52 @@ TEST(Window, HasSoManyMisses) {
   EXPECT_GE(independent_loads(m), (far_lines::count / 2 - 1) * m.dram_cycles);
 }
 
+// Sixteen lines that a transaction has written, once more after its abort.
+TEST(AnAbort, LeavesTheLinesWhereTheMachineSays) {
+  static std::array<cell, 16> cells;
+  static u64 spent_after_an_abort;
+  const auto after_it_with = [](u64 in_l2) {
+    machine m = here();
+    set_parameter(m, "aborted_lines_in_l2", in_l2);
+    run(m, {}, {[] {
+          const auto write_all = [] {
+            for (cell& c : cells) c.value.store(1, std::memory_order_relaxed);
+          };
+          write_all();
+          const u64 begin = now();
+          write_all();
+          const u64 warm = now() - begin;
+          static_cast<void>(region([&] {
+            write_all();
+            htm::abort<1>();
+          }));
+          const u64 again = now();
+          write_all();
+          spent_after_an_abort = now() - again - warm;
+        }});
+  };
+  const machine m = here();
+  after_it_with(0);
+  EXPECT_GE(spent_after_an_abort, cells.size() * (m.l3_cycles - m.l1_cycles) / 2);
+  after_it_with(1);
+  EXPECT_LE(spent_after_an_abort, cells.size() * (m.l2_cycles - m.l1_cycles));
+  EXPECT_GE(spent_after_an_abort, cells.size() * (m.l2_cycles - m.l1_cycles) / 2);
+}
+
+TEST(Window, HasSoManyStores) {
+  const auto stores_with = [](u64 stores) {
+    static far_lines far;
+    machine m = with_window(1000);
+    set_parameter(m, "window_stores", stores);
+    return cycles_on(m, [] {
+      for (auto& one : far.lines) *const_cast<volatile u64*>(&one.other) = 1;
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    });
+  };
+  EXPECT_GE(stores_with(2), (far_lines::count / 2 - 1) * here().dram_cycles);
+  EXPECT_LE(stores_with(10), 3 * here().dram_cycles);
+}
+
 TEST(Window, ALongAccessHasSoManyMissesToo) {
   static std::array<unsigned char, 16 * 1024> bytes{};
   const auto search_with = [](u64 misses) {

@@ -19,6 +19,7 @@
 #include "elidex/internal/sync/spin_locks.hpp"
 #include "papers/karnagel/hle_lock.hpp"
 #include "papers/karnagel/posix_mutex.hpp"
+#include "papers/schrimpf/structures/measurement.hpp"
 #include "papers/schrimpf/structures/use_cases.hpp"
 #include "support/random_seed.hpp"
 
@@ -212,6 +213,44 @@ TYPED_TEST(Structures, UseCasesOfListAndMapKeepTheirOrder) {
 
 // --- what the headers promise ---
 
+TEST(SharedGenerator, DrawsTheThesissNumbers) {
+  shared_generator numbers(shared_generator::order::none);
+  EXPECT_EQ(numbers.below(100'000), 32'722U);
+  EXPECT_EQ(numbers.below(100'000), 813U);
+  EXPECT_EQ(numbers.below(1'000), 8'362U % 1'000U);
+}
+
+TEST(SharedGenerator, LosesNoNumberUnderItsMutex) {
+  constexpr int draws = 2'000;
+  shared_generator alone(shared_generator::order::none);
+  std::vector<std::uint64_t> expected;
+  for (int i = 0; i < draws * threads; ++i) expected.push_back(alone.below(100'000));
+  std::ranges::sort(expected);
+
+  shared_generator numbers(shared_generator::order::mutex);
+  std::vector<std::vector<std::uint64_t>> drawn(threads);
+  on_all_threads([&](int thread) {
+    for (int i = 0; i < draws; ++i)
+      drawn[static_cast<std::size_t>(thread)].push_back(numbers.below(100'000));
+  });
+  std::vector<std::uint64_t> all;
+  for (const auto& some : drawn) all.insert(all.end(), some.begin(), some.end());
+  std::ranges::sort(all);
+  EXPECT_EQ(all, expected);
+}
+
+TEST(SharedGenerator, ChargesWhatItIsTold) {
+  static std::uint64_t spent;
+  spent = 0;
+  const draw_cost costs{[](std::uint64_t cycles) { spent += cycles; }, 12, 40};
+  shared_generator numbers(shared_generator::order::none);
+  thread_draws shared(numbers, costs);
+  thread_draws own(1, costs);
+  for (int i = 0; i < 3; ++i) EXPECT_LT(shared.below(10) + own.below(10), 19U);
+  EXPECT_EQ(spent, 6 * 52U);
+  EXPECT_LT(own.below(1'000'000), shared_generator::modulus);
+}
+
 TEST(Counters, LieInOneLineOrInOneEach) {
   EXPECT_EQ(alignof(own_lines<spin_loop>), 64U);
   EXPECT_EQ(sizeof(own_lines<spin_loop>), 64U);
@@ -234,12 +273,12 @@ TEST(Counters, NoticeALostIncrement) {
   EXPECT_THROW(counters.check(5), std::logic_error);
 }
 
-// Operations of list and map draw 200 numbers for kinds, so that an odd share of reads takes from
-// both halves alike.
+// With an odd share of reads, insertions and removals are equally many too.
 TEST(Sets, KeepTheirSizeWhateverTheShareOfReads) {
   struct counting {
     explicit counting(int* kept) : kept_(kept) {}
     void unsafe_insert(int) { ++*kept_; }
+    void unsafe_remove(int) { --*kept_; }
     void insert(int) { ++*kept_; }
     void remove(int) { --*kept_; }
     [[nodiscard]] bool contains(int) const { return false; }
@@ -254,6 +293,33 @@ TEST(Sets, KeepTheirSizeWhateverTheShareOfReads) {
     // a random walk of 10,000 steps: 3.5 standard deviations
     EXPECT_NEAR(kept, 1'000, 350) << reads;
   }
+}
+
+// The thesis's generator makes the list grow.
+TEST(Sets, AgeAsTheThesissDo) {
+  const auto size_at = [](unsigned reads, std::size_t age) {
+    const list_use<spin_loop, item_alignment::none> use({.read_pct = reads, .age = age}, 4);
+    use.check(0);
+    return use.set().size();
+  };
+  EXPECT_EQ(size_at(50, 0), 100U);
+  EXPECT_EQ(size_at(100, 100'000), 100U);
+  EXPECT_GT(size_at(50, 100'000), 600U);
+  EXPECT_LT(size_at(25, 100'000), 200U);
+}
+
+TEST(OverTheSecond, IsTheMeanOfWhatChanges) {
+  // 100 operations a ms in the tenth of a second before, and in the second itself.
+  EXPECT_NEAR(over_the_second({0}, {{.per_ms = 100}}).per_ms, 100, 1e-9);
+  EXPECT_NEAR(over_the_second({0, 1'000}, {{.per_ms = 100}, {.per_ms = 100}}).per_ms, 100, 1e-9);
+  // It has slowed down before the second begins.
+  EXPECT_NEAR(over_the_second({0, 10'000}, {{.per_ms = 1'000}, {.per_ms = 50}}).per_ms, 50, 1);
+  const transaction_shares half{.transactional_pct = 50, .aborted_pct = 10, .abort_rate_pct = 20};
+  const measurement same = over_the_second({0, 5}, {{1, half}, {1, half}});
+  ASSERT_TRUE(same.transactions);
+  EXPECT_NEAR(same.transactions->transactional_pct, 50, 1e-9);
+  EXPECT_NEAR(same.transactions->aborted_pct, 10, 1e-9);
+  EXPECT_NEAR(same.transactions->abort_rate_pct, 20, 1e-9);
 }
 
 #if !defined(ELIDEX_SIMULATED)

@@ -270,8 +270,8 @@ TEST(TpccPayment, WritesIntoABadPayersData) {
                                                              .terminal = 7,
                                                              .count = 8});
   EXPECT_TRUE(answer.bad_credit);
-  const std::string_view now = c.row(c.in.customers, customer_key(here, 5))->data.view();
-  EXPECT_EQ(std::string(now), "5 4 1 4 1 1234 " + std::string(485, 'x'));
+  const std::string now(c.row(c.in.customers, customer_key(here, 5))->data.view());
+  EXPECT_EQ(now, "5 4 1 4 1 1234 " + std::string(485, 'x'));
 }
 
 TEST(TpccPayment, TakesTheMiddleOneOfAName) {

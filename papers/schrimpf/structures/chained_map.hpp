@@ -68,13 +68,11 @@ class chained_map {
     std::unique_ptr<item> taken;  // before the guard: given back after the section
     bucket& b = bucket_of(value);
     const std::lock_guard guard(lock_of(b));
-    for (item** at = &b.first; *at != nullptr; at = &(*at)->next) {
-      if ((*at)->value != value) continue;
-      taken.reset(*at);
-      *at = taken->next;
-      return true;
-    }
-    return false;
+    return take_out(b, value, taken);
+  }
+  bool unsafe_remove(int value) {
+    std::unique_ptr<item> taken;
+    return take_out(bucket_of(value), value, taken);
   }
 
   [[nodiscard]] bool contains(int value) {
@@ -128,6 +126,16 @@ class chained_map {
     auto made = std::make_unique<item>();
     made->value = value;
     return made;
+  }
+
+  static bool take_out(bucket& b, int value, std::unique_ptr<item>& taken) noexcept {
+    for (item** at = &b.first; *at != nullptr; at = &(*at)->next) {
+      if ((*at)->value != value) continue;
+      taken.reset(*at);
+      *at = taken->next;
+      return true;
+    }
+    return false;
   }
 
   // Takes `made` unless its value is there.

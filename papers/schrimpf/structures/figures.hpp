@@ -3,10 +3,7 @@
 // figure_3_16(run) and so on. x: threads, per cent of reads, or buckets, as in the figure; y:
 // operations per millisecond of all threads together.
 //
-// From: paper 004 section 3.3, appendices C.7 and D.2. Deviation: threads go up to the cores
-// (hardware threads) of the machine that runs them, where figures 3.13 to 3.16 go up to eight
-// threads on four cores: the simulated machine has no scheduler that would take a core away from a
-// thread.
+// From: paper 004 section 3.3, appendices C.7 and D.2.
 
 #include <array>
 #include <cstddef>
@@ -45,13 +42,16 @@ std::vector<series> figure_3_12(const Runner& run) {
 template <class Runner>
 std::vector<series> counters_by_threads(const Runner& run, std::size_t counters,
                                         counter_layout layout, counter_locks locks,
-                                        std::uint64_t operations) {
+                                        std::uint64_t operations,
+                                        std::uint64_t operations_in_turns) {
   curves all;
   for_each_lock(run, [&]<class Lock>(const char* name) {
     for (const unsigned threads : run.thread_counts()) {
+      const bool in_turns = threads > thesis_threads;
       all.add(name, threads,
               run.template measure<counter_use<Lock>>(
-                  threads, operations, {.counters = counters, .layout = layout, .locks = locks}));
+                  threads, in_turns ? operations_in_turns : operations,
+                  {.counters = counters, .layout = layout, .locks = locks}));
     }
   });
   return all.all();
@@ -63,39 +63,57 @@ std::uint64_t usual_increments(const Runner& run) {
   return run.operations(10'000, 100'000);
 }
 
+// Of each thread where threads take turns: enough for several turns of 3 ms.
+template <class Runner>
+std::uint64_t increments_in_turns(const Runner& run) {
+  return run.operations(500'000, 500'000);
+}
+
 template <class Runner>
 std::vector<series> figure_3_13(const Runner& run) {
   return counters_by_threads(run, 1, counter_layout::aligned, counter_locks::own,
-                             usual_increments(run));
+                             usual_increments(run), usual_increments(run));
 }
 template <class Runner>
 std::vector<series> figure_3_14(const Runner& run) {
   return counters_by_threads(run, run.cores(), counter_layout::unaligned, counter_locks::own,
-                             usual_increments(run));
+                             usual_increments(run), increments_in_turns(run));
 }
 template <class Runner>
 std::vector<series> figure_3_15(const Runner& run) {
   return counters_by_threads(run, run.cores(), counter_layout::aligned, counter_locks::own,
-                             usual_increments(run));
+                             usual_increments(run), increments_in_turns(run));
 }
 // Long in a smoke run too: what becomes of HLE hangs on the first interrupt, after which all
 // threads take the lock for real one after the other, and ten thousand increments end before any.
 template <class Runner>
 std::vector<series> figure_3_16(const Runner& run) {
   return counters_by_threads(run, run.cores(), counter_layout::aligned, counter_locks::global,
-                             run.operations(100'000, 100'000));
+                             run.operations(100'000, 100'000), increments_in_turns(run));
+}
+
+// List and map have changed before the second that the thesis counts, and change during it.
+template <class Use, class Runner>
+measurement measure_for_the_second(const Runner& run, unsigned threads, std::uint64_t operations,
+                                   typename Use::settings settings) {
+  std::vector<measurement> at;
+  for (const std::size_t age : run.ages()) {
+    settings.age = age;
+    at.push_back(run.template measure<Use>(threads, operations, settings));
+  }
+  return over_the_second(run.ages(), at);
 }
 
 template <item_alignment Alignment, class Runner>
 std::vector<series> list_by_reads(const Runner& run, unsigned threads,
                                   const std::vector<unsigned>& read_pcts) {
   curves all;
-  const std::uint64_t operations = run.operations(2'000, 20'000);
+  const std::uint64_t operations = run.operations(250, 1'000);
   for_each_lock(run, [&]<class Lock>(const char* name) {
     for (const unsigned reads : read_pcts) {
       all.add(name, reads,
-              run.template measure<list_use<Lock, Alignment>>(threads_of(run, threads), operations,
-                                                              {.read_pct = reads}));
+              measure_for_the_second<list_use<Lock, Alignment>>(run, threads_of(run, threads),
+                                                                operations, {.read_pct = reads}));
     }
   });
   return all.all();
@@ -122,8 +140,8 @@ void add_map(curves& all, const Runner& run, const std::string& suffix, double x
              std::uint64_t operations) {
   for_each_lock(run, [&]<class Lock>(const char* name) {
     all.add(name + suffix, x,
-            run.template measure<map_use<Lock>>(
-                threads_of(run, thesis_threads), operations,
+            measure_for_the_second<map_use<Lock>>(
+                run, threads_of(run, thesis_threads), operations,
                 {.buckets = buckets, .locks = locks, .base_values = base_values}));
   });
 }
@@ -134,7 +152,7 @@ std::vector<series> figure_3_18(const Runner& run) {
   curves all;
   for (const std::size_t buckets : {std::size_t{1}, std::size_t{10}, std::size_t{100}}) {
     add_map(all, run, "", static_cast<double>(buckets), buckets, map_locks::per_bucket, 1'000,
-            buckets == 1 ? run.operations(300, 3'000) : run.operations(2'000, 20'000));
+            buckets == 1 ? run.operations(100, 300) : run.operations(700, 2'000));
   }
   return all.all();
 }
@@ -146,7 +164,7 @@ inline constexpr double with_global_lock = 1;
 template <class Runner>
 std::vector<series> figure_3_19(const Runner& run) {
   curves all;
-  const std::uint64_t operations = run.operations(5'000, 50'000);
+  const std::uint64_t operations = run.operations(1'500, 5'000);
   add_map(all, run, "", with_bucket_locks, 1'000, map_locks::per_bucket, 1'000, operations);
   add_map(all, run, "", with_global_lock, 1'000, map_locks::global, 1'000, operations);
   return all.all();
@@ -159,7 +177,7 @@ std::vector<series> figure_c_10(const Runner& run) {
   for (const std::size_t buckets :
        {std::size_t{10}, std::size_t{100}, std::size_t{1'000}, std::size_t{10'000}}) {
     add_map(all, run, "", static_cast<double>(buckets), buckets, map_locks::global, 10'000,
-            buckets < 1'000 ? run.operations(200, 2'000) : run.operations(2'000, 20'000));
+            buckets < 1'000 ? run.operations(100, 300) : run.operations(700, 2'000));
   }
   return all.all();
 }

@@ -62,15 +62,12 @@ class linked_list {
   // Whether the value was there.
   bool remove(int value) {
     std::unique_ptr<item> taken;  // before the guard: given back after the section
-    {
-      const std::lock_guard guard(own_.lock);
-      item* const found = find(value);
-      if (found == nullptr) return false;
-      (found->previous == nullptr ? ends_.head : found->previous->next) = found->next;
-      (found->next == nullptr ? ends_.tail : found->next->previous) = found->previous;
-      taken.reset(found);
-    }
-    return true;
+    const std::lock_guard guard(own_.lock);
+    return take_out(value, taken);
+  }
+  bool unsafe_remove(int value) {
+    std::unique_ptr<item> taken;
+    return take_out(value, taken);
   }
 
   [[nodiscard]] bool contains(int value) {
@@ -125,6 +122,15 @@ class linked_list {
     made->previous = last;
     (last == nullptr ? ends_.head : last->next) = made.get();
     ends_.tail = made.release();
+  }
+
+  bool take_out(int value, std::unique_ptr<item>& taken) noexcept {
+    item* const found = find(value);
+    if (found == nullptr) return false;
+    (found->previous == nullptr ? ends_.head : found->previous->next) = found->next;
+    (found->next == nullptr ? ends_.tail : found->next->previous) = found->previous;
+    taken.reset(found);
+    return true;
   }
 
   [[nodiscard]] item* find(int value) const noexcept {

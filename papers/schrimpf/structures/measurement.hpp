@@ -13,10 +13,13 @@
 //                                            transactions
 //   thesis_locks_only()                      to leave out elidex's own, which no claim is about
 //   operations(few, many)                    of each thread: for a smoke run and for a full one
+//   ages()                                   of list and map, in operations (over_the_second())
 //   measure<Use>(threads, operations, settings)
 //
 // Thread-safety: one measurement at a time.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -42,6 +45,47 @@ struct measurement {
   double per_ms = 0;  // operations of all threads together
   std::optional<transaction_shares> transactions = std::nullopt;
 };
+
+// The thesis lets its programs run for 100 ms and counts the operations of the second that follows.
+// Meanwhile list and map grow. What cannot run for so long is measured for some moments: ages[i]
+// operations after the beginning it makes at[i]. Between two ages, what it makes is drawn as a
+// line; behind the last one it stays the same.
+inline measurement over_the_second(const std::vector<std::size_t>& ages,
+                                   const std::vector<measurement>& at) {
+  constexpr int warm_up_ms = 100;
+  constexpr int counted_ms = 1'000;
+  double made = 0;
+  measurement sum;
+  transaction_shares shares;
+  double transactional = 0;
+  for (int ms = 0; ms < warm_up_ms + counted_ms; ++ms) {
+    std::size_t next = 0;
+    while (next + 1 < ages.size() && static_cast<double>(ages[next]) <= made) ++next;
+    const std::size_t last = next == 0 ? 0 : next - 1;
+    const double length = static_cast<double>(ages[next] - ages[last]);
+    const double part =
+        length == 0 ? 0 : std::clamp((made - static_cast<double>(ages[last])) / length, 0.0, 1.0);
+    const auto between = [&](auto of) { return (1 - part) * of(at[last]) + part * of(at[next]); };
+    const double per_ms = between([](const measurement& m) { return m.per_ms; });
+    made += per_ms;
+    if (ms < warm_up_ms) continue;
+    sum.per_ms += per_ms / counted_ms;
+    if (!at[0].transactions) continue;
+    const double now =
+        between([](const measurement& m) { return m.transactions->transactional_pct; });
+    transactional += now;
+    shares.transactional_pct += now / counted_ms;
+    shares.aborted_pct +=
+        now * between([](const measurement& m) { return m.transactions->aborted_pct; });
+    shares.abort_rate_pct +=
+        per_ms * between([](const measurement& m) { return m.transactions->abort_rate_pct; });
+  }
+  if (!at[0].transactions) return sum;
+  shares.aborted_pct = transactional == 0 ? 0 : shares.aborted_pct / transactional;
+  shares.abort_rate_pct /= sum.per_ms * counted_ms;
+  sum.transactions = shares;
+  return sum;
+}
 
 // What follows a lock's name where a series is about its transactions.
 inline constexpr const char* transactional_cycles = ": transactional of all cycles, %";

@@ -47,6 +47,8 @@ class native_runner {
     return full_ ? 20 * many : std::min(50 * few, 5 * many);
   }
 
+  [[nodiscard]] const std::vector<std::size_t>& ages() const { return set_ages; }
+
   template <class Use>
   [[nodiscard]] measurement measure(unsigned threads, std::uint64_t operations,
                                     const typename Use::settings& settings) const {
@@ -62,8 +64,7 @@ class native_runner {
       for (unsigned t = 0; t < threads; ++t) {
         running.emplace_back([&, t] {
           pin_this_thread(cpus_[t % cpus_.size()]);
-          const thread_draws draws(mix(seed_) + t);
-          auto worker = use.worker(t, draws);
+          auto worker = use.worker(t, draws(use, t));
           try {
             for (std::uint64_t i = 0; i < warm_up; ++i) worker.operation();
           } catch (...) {
@@ -94,6 +95,12 @@ class native_runner {
   }
 
  private:
+  template <class Use>
+  [[nodiscard]] thread_draws draws(Use& use, unsigned thread) const {
+    if constexpr (requires { use.generator(); }) return thread_draws(use.generator());
+    return thread_draws(mix(seed_) + thread);
+  }
+
   std::vector<unsigned> thread_counts_;
   bool full_;
   std::uint64_t seed_;

@@ -4,26 +4,30 @@
 // is in measurement.hpp.
 //
 //   list_use<spin_loop, item_alignment::none> use({.read_pct = 50}, threads);
-//   auto worker = use.worker(thread, thread_draws(seed));    // one for each thread
-//   worker.operation();                                      // as often as wanted
+//   auto worker = use.worker(thread, thread_draws(use.generator()));    // one for each thread
+//   worker.operation();                                                 // as often as wanted
 //   use.check(operations);  // at the end of every run; throws std::logic_error
 //
-// Idea of the updates of list and map: each thread keeps a queue of the values that it inserted,
-// and removes the oldest of them. So what is to be removed is there, and the size stays about the
-// same. The values that the structure begins with are dealt out to the queues.
+// Updates of list and map: each thread keeps a queue of the values that it inserted, and removes
+// the oldest of them. The values that the structure begins with are dealt out to the queues.
+//
+// The size does not stay the same, as the thesis says it does: its generator draws the kind of an
+// operation and then the value, and the two depend on each other. With half reads the list has some
+// 1,300 items after 200,000 operations, and with updates only 900 (age of the settings).
 //
 // Thread-safety: a worker belongs to one thread; workers of one use run side by side.
 //
-// From: paper 004 section 3.3; where the text leaves a detail open, as in the author's published
-// programs (the queues' order, who owns the first values). Deviation: each thread has a generator
-// of its own, where the thesis's threads share the state of one and so meet between sections too;
-// thread_draws can do that as well.
+// From: paper 004 section 3.3. Where the text leaves a detail open, as in the author's published
+// programs: the queues' order, who owns the first values, the kinds of an operation, and which
+// generator a program draws from. Deviations: none.
 
+#include <algorithm>
 #include <atomic>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <mutex>
 #include <vector>
 
 #include "bench/workload/random.hpp"
@@ -34,47 +38,79 @@
 
 namespace elidex::bench {
 
-// The state of the thesis's generator, which all its threads share without any order: x -> (32719 x
-// + 3) mod 32749.
-using shared_generator = std::atomic<std::uint64_t>;
+// What a draw costs beside its accesses to memory, for machines that charge nothing else. The
+// modulus is a constant, so that the compiler multiplies; the bound is not, so that it divides.
+struct draw_cost {
+  void (*spend)(std::uint64_t cycles) = nullptr;  // null: nothing is charged
+  std::uint64_t reduction_cycles = 0;
+  std::uint64_t division_cycles = 0;
 
-// A thread's random numbers, and what drawing them costs where instructions take no time of their
-// own.
-class thread_draws {
+  void reduce() const { pay(reduction_cycles); }
+  void divide() const { pay(division_cycles); }
+
+ private:
+  void pay(std::uint64_t cycles) const {
+    if (spend != nullptr && cycles != 0) spend(cycles);
+  }
+};
+
+// The thesis's generator (listing 3.11), which all threads of a program share:
+// x -> (32719 x + 3) mod 32749. So no drawn number is above 32748.
+class shared_generator {
  public:
-  // Called for each division that the thesis's generator makes, twice a draw; null: nothing is.
-  using cost = void (*)() noexcept;
+  // What the thesis's programs do about threads that draw at the same time: nothing, as in
+  // listing 3.11, or a POSIX mutex, as the published program of the list.
+  enum class order : std::uint8_t { none, mutex };
 
-  // Draws from `shared` where it is given, as the threads of the thesis do. Threads that read the
-  // same state there draw the same number, and meet at the same place.
-  explicit thread_draws(std::uint64_t seed, cost division = nullptr,
-                        shared_generator* shared = nullptr) noexcept
-      : bits_(seed), pay_(division), shared_(shared) {}
+  static constexpr std::uint64_t modulus = 32'749;
 
-  [[nodiscard]] std::uint64_t below(std::uint64_t bound) noexcept {
-    if (shared_ == nullptr) {
-      pay();
-      pay();
-      return bits_.below(bound);
-    }
-    // relaxed, without partners: the threads' races for this word are what is wanted.
-    const std::uint64_t before = shared_->load(std::memory_order_relaxed);
-    pay();
-    shared_->store((before * 32'719 + 3) % 32'749, std::memory_order_relaxed);
-    // another thread's, it may be
-    const std::uint64_t drawn = shared_->load(std::memory_order_relaxed);
-    pay();
-    return drawn % bound;
+  explicit shared_generator(order how) noexcept : order_(how) {}
+  shared_generator(const shared_generator&) = delete;
+  shared_generator& operator=(const shared_generator&) = delete;
+
+  // From any thread. Without an order, threads that read the same state draw the same number.
+  [[nodiscard]] std::uint64_t below(std::uint64_t bound, const draw_cost& costs = {}) {
+    if (order_ == order::none) return draw(bound, costs);
+    const std::lock_guard guard(mutex_);
+    return draw(bound, costs);
   }
 
  private:
-  void pay() noexcept {
-    if (pay_ != nullptr) pay_();
+  std::uint64_t draw(std::uint64_t bound, const draw_cost& costs) {
+    // relaxed, without partners: the threads' races for this word are what is wanted.
+    const std::uint64_t before = state_.load(std::memory_order_relaxed);
+    costs.reduce();
+    const std::uint64_t drawn = (before * 32'719 + 3) % modulus;
+    state_.store(drawn, std::memory_order_relaxed);
+    costs.divide();
+    return drawn % bound;
   }
 
-  random_bits bits_;
-  cost pay_;
-  shared_generator* shared_;
+  order order_;
+  alignas(64) std::atomic<std::uint64_t> state_{1};
+  alignas(64) std::mutex mutex_;
+};
+
+// A thread's random numbers: from the generator that all threads share, or from one of its own.
+class thread_draws {
+ public:
+  explicit thread_draws(shared_generator& shared, const draw_cost& costs = {}) noexcept
+      : shared_(&shared), costs_(costs) {}
+  // The same numbers at most, independent of other threads'.
+  explicit thread_draws(std::uint64_t seed, const draw_cost& costs = {}) noexcept
+      : own_(seed), costs_(costs) {}
+
+  [[nodiscard]] std::uint64_t below(std::uint64_t bound) {
+    if (shared_ != nullptr) return shared_->below(bound, costs_);
+    costs_.reduce();
+    costs_.divide();
+    return own_.below(std::min(bound, shared_generator::modulus));
+  }
+
+ private:
+  shared_generator* shared_ = nullptr;
+  random_bits own_{0};
+  draw_cost costs_;
 };
 
 // Section 3.3.1: a transfer between two accounts, or a look at one.
@@ -93,7 +129,7 @@ class bank_use {
 
   class worker_type {
    public:
-    worker_type(bank_use& use, thread_draws draws) noexcept : use_(use), draws_(draws) {}
+    worker_type(bank_use& use, const thread_draws& draws) noexcept : use_(use), draws_(draws) {}
     void operation() {
       closed_bank<Lock>& bank = use_.bank_;
       if (draws_.below(100) < use_.settings_.read_pct) {
@@ -112,13 +148,16 @@ class bank_use {
     thread_draws draws_;
     std::int64_t seen_ = 0;  // so that reads are not for nothing
   };
-  [[nodiscard]] worker_type worker(unsigned, thread_draws draws) { return {*this, draws}; }
+  [[nodiscard]] worker_type worker(unsigned, const thread_draws& draws) { return {*this, draws}; }
+
+  [[nodiscard]] shared_generator& generator() noexcept { return generator_; }
 
   void check(std::uint64_t) const { bank_.check(); }
 
  private:
   settings settings_;
   closed_bank<Lock> bank_;
+  shared_generator generator_{shared_generator::order::none};
 };
 
 // Section 3.3.2: thread i counts up counter i modulo their number, as often as it can.
@@ -143,7 +182,7 @@ class counter_use {
     counter_use& use_;
     std::size_t counter_;
   };
-  [[nodiscard]] worker_type worker(unsigned thread, thread_draws) {
+  [[nodiscard]] worker_type worker(unsigned thread, const thread_draws&) {
     return {*this, thread % counters_.size()};
   }
 
@@ -152,6 +191,10 @@ class counter_use {
  private:
   shared_counters<Lock> counters_;
 };
+
+// Ages at which list and map are measured. The fastest of the thesis's runs made 27 million
+// operations.
+inline const std::vector<std::size_t> set_ages{0, 100'000, 400'000, 1'600'000};
 
 // The values of one thread that are in the structure, oldest first.
 class own_values {
@@ -173,6 +216,8 @@ struct set_settings {
   std::size_t base_values = 0;
   std::uint64_t value_range = 0;  // values below it
   unsigned read_pct = 50;         // the rest: insertions and removals, half each
+  shared_generator::order draws = shared_generator::order::none;
+  std::size_t age = 0;  // operations that were made before, by the threads in turn
 };
 
 template <class Set>
@@ -180,32 +225,42 @@ class set_use {
  public:
   template <class... Arguments>
   explicit set_use(const set_settings& wanted, unsigned threads, Arguments... of_the_set)
-      : settings_(wanted), set_(of_the_set...), dealt_(threads) {
-    thread_draws draws(base_seed);
+      : settings_(wanted), generator_(wanted.draws), set_(of_the_set...), dealt_(threads) {
     for (std::size_t i = 0; i < wanted.base_values; ++i) {
-      const int value = static_cast<int>(draws.below(wanted.value_range));
+      const int value = static_cast<int>(generator_.below(wanted.value_range));
       set_.unsafe_insert(value);
       dealt_[i % threads].add(value);
+    }
+    thread_draws draws(generator_);
+    for (std::size_t i = 0; i < wanted.age; ++i) {
+      own_values& mine = dealt_[i % threads];
+      const auto [kind, value] = draw(draws, mine);
+      if (kind == operation_kind::insert) {
+        set_.unsafe_insert(value);
+        mine.add(value);
+      } else if (kind == operation_kind::remove) {
+        set_.unsafe_remove(value);
+      }
     }
   }
 
   class worker_type {
    public:
-    worker_type(set_use& use, unsigned thread, thread_draws draws)
+    worker_type(set_use& use, unsigned thread, const thread_draws& draws)
         : use_(use), draws_(draws), inserted_(use.dealt_[thread]) {}
     void operation() {
-      // Of 200, so that insertions and removals are equally many for an odd share of reads too:
-      // else the set grows.
-      const std::uint64_t kind = draws_.below(200);
-      const int value = static_cast<int>(draws_.below(use_.settings_.value_range));
-      const unsigned updates = 100 - use_.settings_.read_pct;
-      if (kind < updates) {
-        use_.set_.insert(value);
-        inserted_.add(value);
-      } else if (kind < 2UL * updates && !inserted_.empty()) {
-        use_.set_.remove(inserted_.take_oldest());
-      } else {
-        found_ += use_.set_.contains(value) ? 1U : 0U;
+      const auto [kind, value] = use_.draw(draws_, inserted_);
+      switch (kind) {
+        case operation_kind::insert:
+          use_.set_.insert(value);
+          inserted_.add(value);
+          break;
+        case operation_kind::remove:
+          use_.set_.remove(value);
+          break;
+        case operation_kind::contains:
+          found_ += use_.set_.contains(value) ? 1U : 0U;
+          break;
       }
     }
 
@@ -215,16 +270,33 @@ class set_use {
     own_values inserted_;
     std::uint64_t found_ = 0;  // so that searches are not for nothing
   };
-  [[nodiscard]] worker_type worker(unsigned thread, thread_draws draws) {
+  [[nodiscard]] worker_type worker(unsigned thread, const thread_draws& draws) {
     return {*this, thread, draws};
   }
+  [[nodiscard]] shared_generator& generator() noexcept { return generator_; }
 
   void check(std::uint64_t) const { set_.check(); }
+  [[nodiscard]] const Set& set() const noexcept { return set_; }
 
  private:
-  static constexpr std::uint64_t base_seed = 2014;  // the same first values in every run
+  enum class operation_kind : std::uint8_t { insert, remove, contains };
+  struct drawn {
+    operation_kind kind;
+    int value;
+  };
+  // Insertions and removals are equally many for an odd share of reads too. What is removed is
+  // taken from `mine`.
+  drawn draw(thread_draws& draws, own_values& mine) const {
+    const unsigned of_each = (100 - settings_.read_pct) / 2;
+    const std::uint64_t kind = draws.below(2UL * of_each + settings_.read_pct);
+    const int value = static_cast<int>(draws.below(settings_.value_range));
+    if (kind < of_each) return {operation_kind::insert, value};
+    if (kind < 2UL * of_each && !mine.empty()) return {operation_kind::remove, mine.take_oldest()};
+    return {operation_kind::contains, value};
+  }
 
   set_settings settings_;
+  shared_generator generator_;
   Set set_;
   std::vector<own_values> dealt_;
 };
@@ -236,13 +308,16 @@ class list_use : public set_use<linked_list<Lock, Alignment>> {
   struct settings {
     unsigned read_pct = 50;
     std::size_t base_values = 100;
+    std::size_t age = 0;
   };
   static constexpr std::uint64_t value_range = 1'000;
 
   list_use(const settings& wanted, unsigned threads)
       : set_use<linked_list<Lock, Alignment>>({.base_values = wanted.base_values,
                                                .value_range = value_range,
-                                               .read_pct = wanted.read_pct},
+                                               .read_pct = wanted.read_pct,
+                                               .draws = shared_generator::order::mutex,
+                                               .age = wanted.age},
                                               threads) {}
 };
 
@@ -255,12 +330,14 @@ class map_use : public set_use<chained_map<Lock>> {
     map_locks locks = map_locks::per_bucket;
     std::size_t base_values = 1'000;
     unsigned read_pct = 50;
+    std::size_t age = 0;
   };
 
   map_use(const settings& wanted, unsigned threads)
       : set_use<chained_map<Lock>>({.base_values = wanted.base_values,
                                     .value_range = INT_MAX,
-                                    .read_pct = wanted.read_pct},
+                                    .read_pct = wanted.read_pct,
+                                    .age = wanted.age},
                                    threads, wanted.buckets, wanted.locks) {}
 };
 
