@@ -173,6 +173,7 @@ TEST(AnAbort, LeavesTheLinesWhereTheMachineSays) {
     set_parameter(m, "aborted_lines_in_l2", in_l2);
     run(m, {}, {[] {
           const auto write_all = [] {
+            // relaxed, without a partner: the store alone matters.
             for (cell& c : cells) c.value.store(1, std::memory_order_relaxed);
           };
           write_all();

@@ -16,8 +16,10 @@ extern "C" {
     pthread_mutex_unlock(&mutex);
   }
 }
+// volatile: Clang would unroll the loop, into seven places.
+volatile int reads = 7;
 [[gnu::noinline]] void seven_reads() {
-  for (int i = 0; i < 7; ++i) {
+  for (int i = 0; i < reads; ++i) {
     pthread_rwlock_rdlock(&rwlock);
     pthread_rwlock_unlock(&rwlock);
   }
