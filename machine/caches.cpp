@@ -77,7 +77,7 @@ access_cost caches::access(unsigned core, line& l, bool write, bool taken, std::
   if (in_l1 && (!write || l.owner == static_cast<int>(core))) {
     l.dirty |= write;
     ++counts_[core].l1;
-    return {machine_.l1_cycles, nullptr};
+    return {std::max(machine_.l1_cycles, still_to_come(core, l, now)), nullptr};
   }
 
   std::uint64_t cycles = 0;
@@ -114,6 +114,14 @@ access_cost caches::access(unsigned core, line& l, bool write, bool taken, std::
   l.dirty |= write;
   if (!have) fill_l2(core, l);
   return {cycles, in_l1 ? nullptr : fill_l1(core, l), !have || met_others, met_others};
+}
+
+// For how long a line that the core has taken from another one is still on its way. A thread meets
+// such a line if it runs on behind its request, or after an abort.
+std::uint64_t caches::still_to_come(unsigned core, const line& l,
+                                    std::uint64_t now) const noexcept {
+  const std::uint64_t from_now = now + machine_.line_busy_cycles;
+  return l.owner == static_cast<int>(core) && l.busy_until > from_now ? l.busy_until - from_now : 0;
 }
 
 // Up to jitter_cycles more or fewer.

@@ -34,7 +34,8 @@ engine::engine(const machine& which, const run_options& options, memory& where)
       caches_(machine_, mixed(options.seed)),
       threads_(options.schedule == nullptr ? threads_max : which.hardware_threads()),
       cpus_(options.cpus == 0 ? which.hardware_threads() : options.cpus),
-      line_order_random_(options.seed) {
+      line_order_random_(options.seed),
+      abandoned_(which.requests_outlive_aborts != 0 ? abandoned_max : 0) {
   if (machine_.cores() > 64 || machine_.hardware_threads() > threads_max) {
     throw std::invalid_argument("a machine takes up to 64 cores");
   }
@@ -128,6 +129,7 @@ void engine::next_turn(bool waits) {
   program_thread& me = *now_running_;
   ++steps_;
   if (me.clock > options_.cycles_max) stop("no end after %llu cycles", options_.cycles_max);
+  if (first_abandoned_at_ != no_deadline) serve_abandoned();
   if (options_.schedule != nullptr) {
     program_thread& next = by_schedule(me.number, waits);
     if (&next != &me) go_on_with(next);
@@ -179,6 +181,7 @@ void engine::go_on_with(program_thread& next) {
 void engine::leave() {
   charge_instructions();
   program_thread& me = *now_running_;
+  if (first_abandoned_at_ != no_deadline) serve_abandoned();
   program_thread* next = nullptr;
   if (options_.schedule == nullptr) {
     if (!queue_.empty()) next = &dequeue();

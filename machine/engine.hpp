@@ -169,11 +169,23 @@ class engine {
   struct line_wait {
     line* of = nullptr;  // null: none
     std::uint64_t began = 0;
+    std::uint64_t address = 0;
     bool write = false;
     fetch_report* counted_in = nullptr;
-    std::int16_t next = -1;  // the thread with the next later request for the line
+    std::int16_t next = -1;  // the next later request for the line (link_of())
     bool called = false;     // is served next; until then the thread is in the queue of turns
     unsigned passes = 0;     // choices by same_socket_first while this request was the oldest
+  };
+
+  // A request whose transaction was aborted while it waited for a line (requests_outlive_aborts).
+  struct abandoned_request {
+    line* of = nullptr;  // null: none
+    unsigned core = 0;
+    std::uint64_t address = 0;
+    bool write = false;
+    std::int16_t next = -1;
+    bool called = false;
+    std::uint64_t at = 0;  // if it is called: when the line is free
   };
 
   // An access whose line has not arrived, while the thread runs on.
@@ -255,7 +267,21 @@ class engine {
   static bool is_anothers(const program_thread& me, const line& l);
   static std::uint64_t free_at(const program_thread& me, const line& l, bool write);
   void stop_waiting(program_thread& t);
+  void wait_for_call(program_thread& me, std::uint64_t address);
+  std::int16_t* link_of(std::int16_t request) noexcept;
+  std::int16_t* link_to(line& l, std::int16_t request) noexcept;
+  void call_next(line& l);
   program_thread& next_served(const line& l);
+  void abandon(program_thread& t);
+  bool take_over(program_thread& me, line& l, const line_wait& request);
+  abandoned_request* next_abandoned() noexcept;
+  void serve_abandoned();
+  void serve(const abandoned_request& request);
+  // The clock of what happens now: of the running thread's access, or of a request that is served
+  // without one.
+  std::uint64_t clock_now() const noexcept {
+    return serving_at_ != no_deadline ? serving_at_ : now_running_->clock;
+  }
   void abort_others(program_thread& me, line& l, std::uint64_t address, std::uint64_t bytes,
                     bool write);
   void abort_owner_of_stack(program_thread& me, std::uint64_t address);
@@ -300,8 +326,10 @@ class engine {
   // schedule it is 0, because the schedule chooses at every access.
   std::uint64_t end_of_turn() const noexcept {
     if (options_.schedule != nullptr) return 0;
-    return queue_.empty() ? ~std::uint64_t{0}
-                          : threads_[queue_.front()].clock + options_.quantum_cycles;
+    const std::uint64_t next = queue_.empty()
+                                   ? ~std::uint64_t{0}
+                                   : threads_[queue_.front()].clock + options_.quantum_cycles;
+    return std::min(next, first_abandoned_at_);
   }
   void leave();  // the current thread cannot continue now
   void go_on_with(program_thread& next);
@@ -346,7 +374,11 @@ class engine {
   std::uint64_t line_order_random_ = 0;
   std::vector<unsigned> queue_;
   address_range pending_write_;
-  bool waits_for_line_ = false;  // the access that is being made
+  bool waits_for_line_ = false;                       // the access that is being made
+  static constexpr std::size_t abandoned_max = 1024;  // chosen; never reached
+  std::vector<abandoned_request> abandoned_;
+  std::uint64_t first_abandoned_at_ = no_deadline;  // of those that are called
+  std::uint64_t serving_at_ = no_deadline;
 
   registers outside_;
   std::uint64_t outside_thread_pointer_ = 0;

@@ -13,6 +13,11 @@
 // served, or has been given up, the next one is called. So a request for a line with n waiters
 // costs one turn and not n.
 //
+// With machine::requests_outlive_aborts a core cannot take a request back, as a CPU cannot: a
+// request whose transaction is aborted keeps its place, and when it is served the line moves to that
+// core. If the thread asks for the line again before, the new request takes the old one's place, so
+// that a core has one request for a line.
+//
 // A request waits before it changes anything: other threads run meanwhile, and an abort may end it.
 // An access to several lines waits for one after the other and then touches all of them. If one has
 // become busy again by then, the caches add the rest of the wait to the clock. (Waiting for it once
@@ -57,23 +62,18 @@ void engine::wait_for_lines(program_thread& me, std::uint64_t address, std::uint
 void engine::wait_for_line(program_thread& me, std::uint64_t address, bool write) {
   if (me.awaits.of != nullptr) stop_waiting(me);
   line& l = memory_.at(address);
-  me.awaits = {.of = &l,
-               .began = me.clock,
-               .write = write,
-               .counted_in = &fetches_[names_.place_of(address)]};
-  if (l.first_waiter < 0) {
-    l.first_waiter = static_cast<std::int16_t>(me.number);
-    me.awaits.called = true;
-  } else {
-    line_wait* last = &threads_[static_cast<std::size_t>(l.first_waiter)].awaits;
-    while (last->next >= 0) last = &threads_[static_cast<std::size_t>(last->next)].awaits;
-    last->next = static_cast<std::int16_t>(me.number);
-    me.is = state::waiting;
-    me.waits_for = reinterpret_cast<const void*>(address);
-    me.why = "the line of";
-    leave();
-    me.waits_for = nullptr;
+  const line_wait request{.of = &l,
+                          .began = me.clock,
+                          .address = address,
+                          .write = write,
+                          .counted_in = &fetches_[names_.place_of(address)]};
+  if (!take_over(me, l, request)) {
+    std::int16_t* const last = link_to(l, -1);
+    me.awaits = request;
+    me.awaits.called = last == &l.first_waiter;
+    *last = static_cast<std::int16_t>(me.number);
   }
+  if (!me.awaits.called) wait_for_call(me, address);
   // busy_until may have moved meanwhile: an access to several lines does not wait for each again.
   for (;;) {
     const std::uint64_t free = free_at(me, l, write);
@@ -87,22 +87,161 @@ void engine::wait_for_line(program_thread& me, std::uint64_t address, bool write
   me.awaits.began = no_deadline;  // counted
 }
 
+void engine::wait_for_call(program_thread& me, std::uint64_t address) {
+  me.is = state::waiting;
+  me.waits_for = reinterpret_cast<const void*>(address);
+  me.why = "the line of";
+  leave();
+  me.waits_for = nullptr;
+}
+
 // Ends the wait, served or not, and calls the next request.
 void engine::stop_waiting(program_thread& t) {
   line& l = *t.awaits.of;
   if (t.clock > t.awaits.began) t.awaits.counted_in->cycles += t.clock - t.awaits.began;
-  std::int16_t* link = &l.first_waiter;
-  while (*link != static_cast<std::int16_t>(t.number))
-    link = &threads_[static_cast<std::size_t>(*link)].awaits.next;
-  *link = t.awaits.next;
+  *link_to(l, static_cast<std::int16_t>(t.number)) = t.awaits.next;
   const bool was_called = t.awaits.called;
   t.awaits = {};
-  if (!was_called || l.first_waiter < 0) return;
+  if (was_called) call_next(l);
+}
+
+// Where the request's successor stands. Requests are threads, and behind these the abandoned ones.
+std::int16_t* engine::link_of(std::int16_t request) noexcept {
+  const auto n = static_cast<std::size_t>(request);
+  return n < threads_.size() ? &threads_[n].awaits.next : &abandoned_[n - threads_.size()].next;
+}
+
+// What refers to the request in the line's list; -1: its end.
+std::int16_t* engine::link_to(line& l, std::int16_t request) noexcept {
+  std::int16_t* link = &l.first_waiter;
+  while (*link != request) link = link_of(*link);
+  return link;
+}
+
+void engine::call_next(line& l) {
+  if (l.first_waiter < 0) return;
+  if (const auto first = static_cast<std::size_t>(l.first_waiter); first >= threads_.size()) {
+    abandoned_request& next = abandoned_[first - threads_.size()];
+    next.called = true;
+    next.at = std::max({l.busy_until, l.arrived_at, clock_now()});
+    first_abandoned_at_ = std::min(first_abandoned_at_, next.at);
+    turn_ends_ = std::min(turn_ends_, next.at);
+    return;
+  }
   program_thread& next = next_served(l);
   next.awaits.called = true;
-  next.clock = std::max({next.clock, free_at(next, l, next.awaits.write), now_running_->clock});
+  next.clock = std::max({next.clock, free_at(next, l, next.awaits.write), clock_now()});
   enqueue(next);
   turn_ends_ = std::min(turn_ends_, next.clock + options_.quantum_cycles);
+}
+
+// --- abandoned requests ---
+
+// The thread's transaction is aborted while its request waits for a line.
+void engine::abandon(program_thread& t) {
+  const auto unused = std::find_if(abandoned_.begin(), abandoned_.end(),
+                                   [](const auto& a) { return a.of == nullptr; });
+  if (unused == abandoned_.end()) return stop_waiting(t);  // also if the core takes it back
+  line& l = *t.awaits.of;
+  if (t.clock > t.awaits.began) t.awaits.counted_in->cycles += t.clock - t.awaits.began;
+  *link_to(l, static_cast<std::int16_t>(t.number)) = static_cast<std::int16_t>(
+      threads_.size() + static_cast<std::size_t>(unused - abandoned_.begin()));
+  *unused = {.of = &l,
+             .core = t.core,
+             .address = t.awaits.address,
+             .write = t.awaits.write,
+             .next = t.awaits.next,
+             .called = t.awaits.called};
+  if (unused->called) {
+    unused->at = std::max({l.busy_until, l.arrived_at, clock_now()});
+    first_abandoned_at_ = std::min(first_abandoned_at_, unused->at);
+    turn_ends_ = std::min(turn_ends_, unused->at);
+  }
+  t.awaits = {};
+}
+
+// A core asks for a line once. If it has asked before the abort, the new request takes that one's
+// place. Returns whether it has.
+bool engine::take_over(program_thread& me, line& l, const line_wait& request) {
+  const auto old = std::find_if(abandoned_.begin(), abandoned_.end(),
+                                [&](const auto& a) { return a.of == &l && a.core == me.core; });
+  if (old == abandoned_.end()) return false;
+  const auto number = static_cast<std::int16_t>(threads_.size() +
+                                                static_cast<std::size_t>(old - abandoned_.begin()));
+  *link_to(l, number) = static_cast<std::int16_t>(me.number);
+  me.awaits = request;
+  me.awaits.next = old->next;
+  me.awaits.called = old->called;
+  *old = {};
+  return true;
+}
+
+// The called one whose line is free first, or null.
+engine::abandoned_request* engine::next_abandoned() noexcept {
+  abandoned_request* first = nullptr;
+  for (abandoned_request& a : abandoned_) {
+    if (a.of != nullptr && a.called && (first == nullptr || a.at < first->at)) first = &a;
+  }
+  first_abandoned_at_ = first == nullptr ? no_deadline : first->at;
+  return first;
+}
+
+// Serves the abandoned requests whose turn comes before that of any thread.
+void engine::serve_abandoned() {
+  while (abandoned_request* const next = next_abandoned()) {
+    const program_thread& me = *now_running_;
+    if (me.is == state::able && me.clock < next->at) return;
+    if (!queue_.empty() && threads_[queue_.front()].clock < next->at) return;
+    if (const std::uint64_t free = std::max(next->of->busy_until, next->of->arrived_at);
+        free > next->at) {
+      next->at = free;  // an access to several lines did not wait for this one
+      continue;
+    }
+    const abandoned_request served = *next;
+    *link_to(*served.of,
+             static_cast<std::int16_t>(threads_.size() +
+                                       static_cast<std::size_t>(next - abandoned_.data()))) =
+        served.next;
+    *next = {};
+    serve(served);
+  }
+}
+
+// The line moves to the core, whose thread may have forgotten why. What other threads' transactions
+// have of it is lost.
+void engine::serve(const abandoned_request& request) {
+  program_thread& me = *now_running_;
+  line& l = *request.of;
+  serving_at_ = request.at;
+  const bool taken =
+      l.writer >= 0 && threads_[static_cast<std::size_t>(l.writer)].core != request.core;
+  bool mine_is_lost = false;
+  const auto abort = [&](program_thread& victim) {
+    if (victim.core == request.core) return;
+    if (&victim == &me) {
+      mine_is_lost = true;
+    } else {
+      abort_for(victim, l, {request.address, 1}, request.write);
+    }
+  };
+  if (l.writer >= 0) abort(threads_[static_cast<std::size_t>(l.writer)]);
+  for (unsigned word = 0; request.write && word < l.readers.size(); ++word) {
+    for (std::uint64_t left = l.readers[word]; left != 0; left &= left - 1)
+      abort(threads_[word * std::size_t{64} + static_cast<std::size_t>(__builtin_ctzll(left))]);
+  }
+  const access_cost cost = caches_.access(request.core, l, request.write, taken, request.at);
+  call_next(l);
+  if (cost.left_l1 != nullptr && request.core != me.core) line_left_l1(request.core, *cost.left_l1);
+  serving_at_ = no_deadline;
+  if (!mine_is_lost) return;
+  abort_cause cause{
+      .why = abort_reason::conflict, .address = request.address, .write = request.write};
+  cause.same_bytes = count_conflict(me, l, {request.address, 1}, request.write);
+  me.clock = std::max(me.tx.began, request.at);
+  if (me.queued) unqueue(me);
+  me.is = state::able;
+  turn_ends_ = end_of_turn();
+  abort_myself(cause);
 }
 
 // Returns the waiting request to serve next, chosen by machine::line_order.

@@ -82,6 +82,7 @@ void engine::commit() {
   charge_instructions();
   wait_for_misses(me);
   me.clock += machine_.commit_cycles;
+  if (me.tx.depth == 1 && me.tx.has_written()) me.clock += machine_.commit_writes_cycles;
   take_turn();
   if (--me.tx.depth > 0) return;
   end_transaction(me, nullptr);
@@ -99,7 +100,7 @@ std::uint32_t engine::begin_elision(const registers& back, std::uint32_t& word,
   pending_write_ = {};
   if (me.tx.active()) abort_myself(elision_of(word));  // inside RTM, or a second lock
   charge_instructions();
-  me.clock += machine_.begin_cycles + machine_.elision_cycles;
+  me.clock += machine_.begin_cycles;
   take_turn();
   save_point(me, back);
   visit(reinterpret_cast<std::uint64_t>(&word), sizeof word, false, true);
@@ -161,7 +162,7 @@ void engine::note_event(const program_thread& t, const abort_cause* aborted_for)
 // Ends the victim's transaction now, even during one of its accesses. The remaining cycles of that
 // access are not counted.
 void engine::cut_short(program_thread& victim) noexcept {
-  victim.clock = std::max(victim.tx.began, now_running_->clock);
+  victim.clock = std::max(victim.tx.began, clock_now());
   const auto& fetches = victim.tx.fetches;
   for (auto last = fetches.rbegin(); last != fetches.rend() && last->end > victim.clock; ++last) {
     last->counted_in->cycles -= last->end - std::max(last->begin, victim.clock);
@@ -184,7 +185,7 @@ std::uint32_t engine::roll_back(program_thread& victim, const abort_cause& cause
   }
   victim.miss_count = 0;
   if (&victim != now_running_) cut_short(victim);
-  if (victim.awaits.of != nullptr) stop_waiting(victim);
+  if (victim.awaits.of != nullptr) abandon(victim);
   end_transaction(victim, &cause);
   victim.clock += machine_.abort_cycles;
   victim.counts.aborting_cycles += machine_.abort_cycles;

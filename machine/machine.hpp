@@ -115,11 +115,15 @@ struct machine {
   std::uint64_t hle = 1;
   std::uint64_t begin_cycles = 30;
   std::uint64_t commit_cycles = 20;
-  std::uint64_t elision_cycles = 31;  // the extra cost of HLE over RTM
+  // The extra cost of a commit of a transaction that has written, or that elides a lock: what it has
+  // written must reach the L1.
+  std::uint64_t commit_writes_cycles = 31;
   std::uint64_t abort_cycles = 160;
   // Whether the core's L2 still has the lines that an aborted transaction has written. 0 or 1; with
   // 0 they come back from the L3.
   std::uint64_t aborted_lines_in_l2 = 0;
+  // Whether the request of a transaction that is aborted stays in the line's queue. 0 or 1.
+  std::uint64_t requests_outlive_aborts = 0;
   std::uint64_t nesting_max = 7;
   std::uint64_t elided_locks_max = 1;  // HLE: locks elided at the same time
   // A table of this many sets and ways records the reads that have left the L1, by a hash of the

@@ -14,6 +14,7 @@
 // The stack below begin()'s caller needs no restoring.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -55,6 +56,10 @@ class transaction {
     return lines_[last_];
   }
   std::vector<entry>& lines() noexcept { return lines_; }
+  bool has_written() const noexcept {
+    return elided_word != nullptr ||
+           std::any_of(lines_.begin(), lines_.end(), [](const entry& e) { return e.written != 0; });
+  }
 
   void clear() noexcept {
     // The numbers in the table increase over all transactions. An entry that is not above this

@@ -163,6 +163,74 @@ TEST(Line, ARequestThatIsGivenUpDelaysNobody) {
   EXPECT_EQ(last_waits(true), last_waits(false));
 }
 
+// Thread 1 has a region open on the hot line. Thread 2 waits for the line in a region that thread 3
+// aborts meanwhile.
+TEST(Line, ARequestThatOutlivesItsTransactionTakesTheLine) {
+  static cell hot;
+  static cell flag;
+  const auto holder_commits = [](u64 outlive) {
+    machine m = here();
+    set_parameter(m, "requests_outlive_aborts", outlive);
+    hot.value = flag.value = 0;
+    bool committed = false;
+    const report r = run(m, {},
+                         {[] { hot.value = 0; },
+                          [&] {
+                            compute_until(20'000);
+                            committed = region([] {
+                                          hot.value = 1;
+                                          spend(5'000);
+                                        }).started();
+                          },
+                          [] {
+                            compute_until(19'000);
+                            region([] {
+                              static_cast<void>(flag.value.load());
+                              compute_until(20'010);
+                              hot.value = 2;
+                            });
+                          },
+                          [] {
+                            static_cast<void>(flag.value.load());
+                            compute_until(20'020);
+                            flag.value = 1;
+                          }});
+    EXPECT_EQ(r.stuck, "");
+    EXPECT_EQ(r.total().aborts[static_cast<std::size_t>(abort_reason::conflict)], 1 + outlive);
+    EXPECT_EQ(hot.value, committed ? 1U : 0U);
+    return committed;
+  };
+  EXPECT_TRUE(holder_commits(0));
+  EXPECT_FALSE(holder_commits(1));
+}
+
+// Threads 1 to 8 write one line in regions, again until one commits. With abandoned requests all
+// regions end, and each core has one request for the line at a time.
+TEST(Line, AbandonedRequestsLoseNothing) {
+  static cell hot;
+  machine m = here();
+  set_parameter(m, "requests_outlive_aborts", 1);
+  set_parameter(m, "jitter_cycles", 5);
+  for (const u64 window : {u64{0}, u64{192}}) {
+    set_parameter(m, "window_instructions", window);
+    for (u64 seed = 1; seed <= 10; ++seed) {
+      hot.value = 0;
+      const report r = run(m, {.seed = seed, .cycles_max = 100'000'000}, bodies(8, [] {
+                             for (unsigned i = 0; i < 50; ++i) {
+                               while (!region([] { hot.value = hot.value + 1; }).started()) {
+                               }
+                             }
+                           }));
+      ASSERT_EQ(r.stuck, "");
+      EXPECT_EQ(hot.value, 8U * 50U);
+      EXPECT_GT(r.total().aborted(), 0U);
+      u64 fetching = 0;
+      for (const fetch_report& f : r.fetches) fetching += f.cycles;
+      EXPECT_LE(fetching, r.total().cycles);
+    }
+  }
+}
+
 TEST(Line, AHolderIsAbortedAfterTheLineHasArrived) {
   const machine m = here();
   const u64 taking = cost_of_taking(m);

@@ -164,6 +164,22 @@ TEST(Window, HasSoManyMisses) {
   EXPECT_GE(independent_loads(m), (far_lines::count / 2 - 1) * m.dram_cycles);
 }
 
+TEST(ACommit, TakesLongerIfTheTransactionHasWritten) {
+  static cell read;
+  static cell written;
+  const auto cost_with = [](u64 cycles) {
+    machine m = here();
+    set_parameter(m, "commit_writes_cycles", cycles);
+    return cycles_on(m, [] {
+      for (unsigned i = 0; i < 10; ++i) {
+        static_cast<void>(region([] { static_cast<void>(read.value.load()); }));
+        static_cast<void>(region([] { written.value = 1; }));
+      }
+    });
+  };
+  EXPECT_EQ(cost_with(50), cost_with(0) + u64{10} * 50);
+}
+
 // Sixteen lines that a transaction has written, once more after its abort.
 TEST(AnAbort, LeavesTheLinesWhereTheMachineSays) {
   static std::array<cell, 16> cells;

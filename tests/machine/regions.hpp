@@ -21,7 +21,17 @@ inline machine here(const std::string& name = "haswell-ep-2x10") {
   // So that no interrupt comes in between where a test counts aborts.
   set_parameter(m, "timer_period_cycles", 100'000'000'000);
   set_parameter(m, "stray_interrupt_period_cycles", 100'000'000'000);
-  set_parameter(m, "jitter_cycles", 0);  // tests count cycles
+  // Tests count cycles: a thread waits for each access, and an abort leaves nothing behind.
+  set_parameter(m, "jitter_cycles", 0);
+  set_parameter(m, "instructions_per_100_cycles", 0);
+  set_parameter(m, "shared_core_percent", 100);
+  set_parameter(m, "window_instructions", 0);
+  set_parameter(m, "requests_outlive_aborts", 0);
+  set_parameter(m, "aborted_lines_in_l2", 0);
+  set_parameter(m, "commit_writes_cycles", 0);
+  set_parameter(m, "futex_wait_cycles", 500);
+  set_parameter(m, "futex_wake_cycles", 0);
+  set_parameter(m, "wake_up_cycles", 500);
   return m;
 }
 
