@@ -13,10 +13,10 @@
 // served, or has been given up, the next one is called. So a request for a line with n waiters
 // costs one turn and not n.
 //
-// With machine::requests_outlive_aborts a core cannot take a request back, as a CPU cannot: a
-// request whose transaction is aborted keeps its place, and when it is served the line moves to that
-// core. If the thread asks for the line again before, the new request takes the old one's place, so
-// that a core has one request for a line.
+// With machine::requests_outlive_aborts a core cannot take a request back, as a CPU cannot. A
+// request whose transaction is aborted keeps its place, and the line moves to that core when the
+// request is served. If the thread asks for the line again before, the new request takes the old
+// one's place. So a core has one request for a line.
 //
 // A request waits before it changes anything: other threads run meanwhile, and an abort may end it.
 // An access to several lines waits for one after the other and then touches all of them. If one has

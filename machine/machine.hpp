@@ -115,8 +115,8 @@ struct machine {
   std::uint64_t hle = 1;
   std::uint64_t begin_cycles = 30;
   std::uint64_t commit_cycles = 20;
-  // The extra cost of a commit of a transaction that has written, or that elides a lock: what it has
-  // written must reach the L1.
+  // The extra cost of a commit if the transaction has written or elides a lock: what it has written
+  // must reach the L1.
   std::uint64_t commit_writes_cycles = 31;
   std::uint64_t abort_cycles = 160;
   // Whether the core's L2 still has the lines that an aborted transaction has written. 0 or 1; with

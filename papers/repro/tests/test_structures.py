@@ -48,11 +48,13 @@ BENT = [
     ("S-3.18a", "S-3.18", "POSIX", times(2), "differs"),
     ("S-3.18b", "S-3.18", "HLE" + sc.ABORT_RATE, times(0.6, 100), "near"),
     ("S-3.18b", "S-3.18", "HLE" + sc.ABORT_RATE, times(0.4), "differs"),
+    ("S-3.18c", "S-3.18", "elision only", times(1.5, 1), "near"),
+    ("S-3.18c", "S-3.18", "TAS", times(3, 1), "differs"),
     ("S-3.19", "S-3.19", "HLE" + sc.ABORTED_CYCLES, times(0.6, 1), "near"),
     ("S-3.19", "S-3.19", "HLE" + sc.ABORTED_CYCLES, times(0.1), "differs"),
     ("S-C.10", "S-C.10", "TAS", times(0.1, 1000), "differs"),
     ("S-D.1", "S-D.1", "cold cache", times(3), "differs"),
-    ("S-D.4", "S-D.4", "all elements", times(1.5), "near"),
+    ("S-D.4", "S-D.4", "all elements", times(1.5), "calibration"),
     ("S-D.5", "S-D.5", "TAS", times(2.5, 0), "differs"),
     ("S-D.5", "S-D.5", "TAS", times(1.5, 50), "near"),
     ("S-D.5", "S-D.5", "HLE" + sc.ABORTED_CYCLES, times(0.6), "near"),
@@ -72,7 +74,9 @@ class Claims(unittest.TestCase):
 
     def test_what_the_thesis_says_agrees(self):
         for claim in TESTS:
-            self.assertEqual(self.verdict(claim), "agrees", claim)
+            # The machine files take a parameter from figure D.4.
+            expected = "calibration" if claim == "S-D.4" else "agrees"
+            self.assertEqual(self.verdict(claim), expected, claim)
 
     def test_bent_figures_are_noticed(self):
         for claim, figure, series, bend, verdict in BENT:

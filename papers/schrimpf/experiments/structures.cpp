@@ -157,9 +157,11 @@ constexpr std::array counter_variants{
     variant{"0 to 100 cycles between them, at random", {.between_cycles = 50, .at_random = true}},
     variant{"aborts 80 cycles", {}, "abort_cycles", 80},
     variant{"aborts 320 cycles", {}, "abort_cycles", 320},
-    variant{"begin and commit 31 cycles more", {}, "begin_cycles", 38},
+    variant{"commits that pay nothing for writes", {}, "commit_writes_cycles", 0},
+    variant{"requests that end with their transaction", {}, "requests_outlive_aborts", 0},
+    variant{"a thread waits for each access", {}, "window_instructions", 0},
     variant{"changed lines 100 cycles", {}, "dirty_near_cycles", 100},
-    variant{"system calls 10,000 cycles", {}, "system_call_cycles", 10'000},
+    variant{"waking up 20,000 cycles", {}, "wake_up_cycles", 20'000},
 };
 constexpr std::array set_variants{
     variant{"nothing"},
@@ -169,8 +171,10 @@ constexpr std::array set_variants{
     variant{"0 to 100 cycles between them, at random", {.between_cycles = 50, .at_random = true}},
     variant{"aborts 80 cycles", {}, "abort_cycles", 80},
     variant{"aborts 320 cycles", {}, "abort_cycles", 320},
-    variant{"system calls 5,000 cycles", {}, "system_call_cycles", 5'000},
-    variant{"system calls 20,000 cycles", {}, "system_call_cycles", 20'000},
+    variant{"requests that end with their transaction", {}, "requests_outlive_aborts", 0},
+    variant{"a thread waits for each access", {}, "window_instructions", 0},
+    variant{"waking up 2,000 cycles", {}, "wake_up_cycles", 2'000},
+    variant{"waking up 20,000 cycles", {}, "wake_up_cycles", 20'000},
 };
 
 // What stands between a variant's name and a series'.
