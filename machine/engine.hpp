@@ -180,6 +180,7 @@ class engine {
   // A request whose transaction was aborted while it waited for a line (requests_outlive_aborts).
   struct abandoned_request {
     line* of = nullptr;  // null: none
+    unsigned thread = 0;
     unsigned core = 0;
     std::uint64_t address = 0;
     bool write = false;
@@ -379,6 +380,8 @@ class engine {
   std::vector<abandoned_request> abandoned_;
   std::uint64_t first_abandoned_at_ = no_deadline;  // of those that are called
   std::uint64_t serving_at_ = no_deadline;
+  static constexpr unsigned nobody = ~0u;
+  unsigned asked_by_ = nobody;  // the thread of the request that is served, unless it runs
 
   registers outside_;
   std::uint64_t outside_thread_pointer_ = 0;

@@ -147,6 +147,7 @@ void engine::abandon(program_thread& t) {
   *link_to(l, static_cast<std::int16_t>(t.number)) = static_cast<std::int16_t>(
       threads_.size() + static_cast<std::size_t>(unused - abandoned_.begin()));
   *unused = {.of = &l,
+             .thread = t.number,
              .core = t.core,
              .address = t.awaits.address,
              .write = t.awaits.write,
@@ -213,6 +214,7 @@ void engine::serve(const abandoned_request& request) {
   program_thread& me = *now_running_;
   line& l = *request.of;
   serving_at_ = request.at;
+  asked_by_ = request.thread;
   const bool taken =
       l.writer >= 0 && threads_[static_cast<std::size_t>(l.writer)].core != request.core;
   bool mine_is_lost = false;
@@ -233,7 +235,10 @@ void engine::serve(const abandoned_request& request) {
   call_next(l);
   if (cost.left_l1 != nullptr && request.core != me.core) line_left_l1(request.core, *cost.left_l1);
   serving_at_ = no_deadline;
-  if (!mine_is_lost) return;
+  if (!mine_is_lost) {
+    asked_by_ = nobody;
+    return;
+  }
   abort_cause cause{
       .why = abort_reason::conflict, .address = request.address, .write = request.write};
   cause.same_bytes = count_conflict(me, l, {request.address, 1}, request.write);

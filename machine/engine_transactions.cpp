@@ -149,7 +149,8 @@ void engine::note_event(const program_thread& t, const abort_cause* aborted_for)
                     0};
   if (aborted_for != nullptr) {
     noted.what.cause = *aborted_for;
-    noted.what.by = static_cast<std::uint16_t>(now_running_->number);
+    noted.what.by =
+        static_cast<std::uint16_t>(asked_by_ == nobody ? now_running_->number : asked_by_);
     if (aborted_for->address != 0) {
       const memory_names::place place = names_.place_of(aborted_for->address);
       noted.name = place.name;
@@ -244,6 +245,7 @@ void engine::abort_myself(const abort_cause& cause) {
   static registers back;
   back = me.tx.back;
   back.rax = roll_back(me, cause);
+  asked_by_ = nobody;
   std::memcpy(exception_globals(), me.tx.exception_globals.data(), me.tx.exception_globals.size());
   restore_stack_and_go_on(back, reinterpret_cast<void*>(back.rsp), me.tx.stack.data(),
                           me.tx.stack.size());

@@ -173,7 +173,7 @@ TEST(Line, ARequestThatOutlivesItsTransactionTakesTheLine) {
     set_parameter(m, "requests_outlive_aborts", outlive);
     hot.value = flag.value = 0;
     bool committed = false;
-    const report r = run(m, {},
+    const report r = run(m, {.record_events = true},
                          {[] { hot.value = 0; },
                           [&] {
                             compute_until(20'000);
@@ -198,6 +198,9 @@ TEST(Line, ARequestThatOutlivesItsTransactionTakesTheLine) {
     EXPECT_EQ(r.stuck, "");
     EXPECT_EQ(r.total().aborts[static_cast<std::size_t>(abort_reason::conflict)], 1 + outlive);
     EXPECT_EQ(hot.value, committed ? 1U : 0U);
+    for (const event& e : r.events) {
+      if (e.what == event::kind::abort && e.thread == 1) EXPECT_EQ(e.by, 2);
+    }
     return committed;
   };
   EXPECT_TRUE(holder_commits(0));
