@@ -199,7 +199,8 @@ TEST(Line, ARequestThatOutlivesItsTransactionTakesTheLine) {
     EXPECT_EQ(r.total().aborts[static_cast<std::size_t>(abort_reason::conflict)], 1 + outlive);
     EXPECT_EQ(hot.value, committed ? 1U : 0U);
     for (const event& e : r.events) {
-      if (e.what == event::kind::abort && e.thread == 1) EXPECT_EQ(e.by, 2);
+      if (e.what != event::kind::abort || e.thread != 1) continue;
+      EXPECT_EQ(e.by, 2);
     }
     return committed;
   };

@@ -48,7 +48,7 @@ class simulated_runner {
     return scale_.times(few, many);
   }
 
-  [[nodiscard]] const std::vector<std::size_t>& ages() const { return set_ages; }
+  [[nodiscard]] const std::vector<std::size_t>& ages() const { return set_ages(scale_.full); }
 
   template <class Use>
   [[nodiscard]] measurement measure(unsigned threads, std::uint64_t operations,

@@ -47,7 +47,7 @@ class native_runner {
     return full_ ? 20 * many : std::min(50 * few, 5 * many);
   }
 
-  [[nodiscard]] const std::vector<std::size_t>& ages() const { return set_ages; }
+  [[nodiscard]] const std::vector<std::size_t>& ages() const { return set_ages(full_); }
 
   template <class Use>
   [[nodiscard]] measurement measure(unsigned threads, std::uint64_t operations,
