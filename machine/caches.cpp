@@ -85,7 +85,7 @@ access_cost caches::access(unsigned core, line& l, bool write, bool taken, std::
   const std::uint64_t free = free_at(core, l, write);
   bool met_others = taken;
   if (have) {
-    cycles = in_l1 ? machine_.l1_cycles : machine_.l2_cycles;
+    cycles = std::max(in_l1 ? machine_.l1_cycles : machine_.l2_cycles, still_to_come(core, l, now));
     if (!in_l1) l2_[core].touch(l);
     if (write && (l.copies & ~mine) != 0) {
       cycles += invalidate_others(core, l);

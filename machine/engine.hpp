@@ -273,6 +273,8 @@ class engine {
   std::int16_t* link_to(line& l, std::int16_t request) noexcept;
   void call_next(line& l);
   program_thread& next_served(const line& l);
+  std::int16_t number_of(const abandoned_request& a) const noexcept;
+  void call(abandoned_request& next) noexcept;
   void abandon(program_thread& t);
   bool take_over(program_thread& me, line& l, const line_wait& request);
   abandoned_request* next_abandoned() noexcept;
@@ -375,8 +377,9 @@ class engine {
   std::uint64_t line_order_random_ = 0;
   std::vector<unsigned> queue_;
   address_range pending_write_;
-  bool waits_for_line_ = false;                       // the access that is being made
-  static constexpr std::size_t abandoned_max = 1024;  // chosen; never reached
+  bool waits_for_line_ = false;  // the access that is being made
+  // Chosen. Beyond it a core takes its request back.
+  static constexpr std::size_t abandoned_max = 256;
   std::vector<abandoned_request> abandoned_;
   std::uint64_t first_abandoned_at_ = no_deadline;  // of those that are called
   std::uint64_t serving_at_ = no_deadline;

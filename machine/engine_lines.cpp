@@ -121,11 +121,7 @@ std::int16_t* engine::link_to(line& l, std::int16_t request) noexcept {
 void engine::call_next(line& l) {
   if (l.first_waiter < 0) return;
   if (const auto first = static_cast<std::size_t>(l.first_waiter); first >= threads_.size()) {
-    abandoned_request& next = abandoned_[first - threads_.size()];
-    next.called = true;
-    next.at = std::max({l.busy_until, l.arrived_at, clock_now()});
-    first_abandoned_at_ = std::min(first_abandoned_at_, next.at);
-    turn_ends_ = std::min(turn_ends_, next.at);
+    call(abandoned_[first - threads_.size()]);
     return;
   }
   program_thread& next = next_served(l);
@@ -137,6 +133,18 @@ void engine::call_next(line& l) {
 
 // --- abandoned requests ---
 
+std::int16_t engine::number_of(const abandoned_request& a) const noexcept {
+  return static_cast<std::int16_t>(threads_.size() +
+                                   static_cast<std::size_t>(&a - abandoned_.data()));
+}
+
+void engine::call(abandoned_request& next) noexcept {
+  next.called = true;
+  next.at = std::max({next.of->busy_until, next.of->arrived_at, clock_now()});
+  first_abandoned_at_ = std::min(first_abandoned_at_, next.at);
+  turn_ends_ = std::min(turn_ends_, next.at);
+}
+
 // The thread's transaction is aborted while its request waits for a line.
 void engine::abandon(program_thread& t) {
   const auto unused = std::find_if(abandoned_.begin(), abandoned_.end(),
@@ -144,37 +152,32 @@ void engine::abandon(program_thread& t) {
   if (unused == abandoned_.end()) return stop_waiting(t);  // also if the core takes it back
   line& l = *t.awaits.of;
   if (t.clock > t.awaits.began) t.awaits.counted_in->cycles += t.clock - t.awaits.began;
-  *link_to(l, static_cast<std::int16_t>(t.number)) = static_cast<std::int16_t>(
-      threads_.size() + static_cast<std::size_t>(unused - abandoned_.begin()));
+  *link_to(l, static_cast<std::int16_t>(t.number)) = number_of(*unused);
   *unused = {.of = &l,
              .thread = t.number,
              .core = t.core,
              .address = t.awaits.address,
              .write = t.awaits.write,
-             .next = t.awaits.next,
-             .called = t.awaits.called};
-  if (unused->called) {
-    unused->at = std::max({l.busy_until, l.arrived_at, clock_now()});
-    first_abandoned_at_ = std::min(first_abandoned_at_, unused->at);
-    turn_ends_ = std::min(turn_ends_, unused->at);
-  }
+             .next = t.awaits.next};
+  if (t.awaits.called) call(*unused);
   t.awaits = {};
 }
 
 // A core asks for a line once. If it has asked before the abort, the new request takes that one's
 // place. Returns whether it has.
 bool engine::take_over(program_thread& me, line& l, const line_wait& request) {
-  const auto old = std::find_if(abandoned_.begin(), abandoned_.end(),
-                                [&](const auto& a) { return a.of == &l && a.core == me.core; });
-  if (old == abandoned_.end()) return false;
-  const auto number = static_cast<std::int16_t>(threads_.size() +
-                                                static_cast<std::size_t>(old - abandoned_.begin()));
-  *link_to(l, number) = static_cast<std::int16_t>(me.number);
-  me.awaits = request;
-  me.awaits.next = old->next;
-  me.awaits.called = old->called;
-  *old = {};
-  return true;
+  for (std::int16_t* link = &l.first_waiter; *link >= 0; link = link_of(*link)) {
+    const auto n = static_cast<std::size_t>(*link);
+    if (n < threads_.size() || abandoned_[n - threads_.size()].core != me.core) continue;
+    abandoned_request& old = abandoned_[n - threads_.size()];
+    *link = static_cast<std::int16_t>(me.number);
+    me.awaits = request;
+    me.awaits.next = old.next;
+    me.awaits.called = old.called;
+    old = {};
+    return true;
+  }
+  return false;
 }
 
 // The called one whose line is free first, or null.
@@ -199,17 +202,15 @@ void engine::serve_abandoned() {
       continue;
     }
     const abandoned_request served = *next;
-    *link_to(*served.of,
-             static_cast<std::int16_t>(threads_.size() +
-                                       static_cast<std::size_t>(next - abandoned_.data()))) =
-        served.next;
+    *link_to(*served.of, number_of(*next)) = served.next;
     *next = {};
     serve(served);
   }
 }
 
 // The line moves to the core, whose thread may have forgotten why. What other threads' transactions
-// have of it is lost.
+// have of it is lost. Not modelled: a line that leaves the running thread's own L1 by this does not
+// abort its transaction.
 void engine::serve(const abandoned_request& request) {
   program_thread& me = *now_running_;
   line& l = *request.of;

@@ -23,8 +23,8 @@
 //
 // The machine does not show:
 //   * reordering by store buffers, because every run is sequentially consistent
-//   * instructions that touch no memory. Each access includes a fixed time for them, and the
-//     program can add time with spend().
+//   * how long a single instruction takes, such as a division. Instructions are charged by their
+//     number, and the program can add time with spend().
 //   * code that was not compiled for the machine
 //
 // Thread-safety: one run at a time in a process. No other thread may touch the program's data

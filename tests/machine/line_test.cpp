@@ -128,6 +128,22 @@ TEST(Line, TheSameSocketFirstKeepsALineThere) {
   EXPECT_LE(sockets_in_order(machine::same_socket_first), 2u);
 }
 
+// Asks for the hot line in a region, in which it has read the flag before.
+void ask_in_a_region(cell& hot, const cell& flag) {
+  compute_until(19'000);
+  region([&] {
+    static_cast<void>(flag.value.load());
+    compute_until(20'010);
+    hot.value = 2;
+  });
+}
+// Aborts that region while its request waits.
+void abort_by_the_flag(cell& flag) {
+  static_cast<void>(flag.value.load());
+  compute_until(20'020);
+  flag.value = 1;
+}
+
 TEST(Line, ARequestThatIsGivenUpDelaysNobody) {
   static cell hot;
   static cell flag;
@@ -141,19 +157,9 @@ TEST(Line, ARequestThatIsGivenUpDelaysNobody) {
                 hot.value = 1;
               },
               [&] {
-                if (!with_the_one_that_gives_up) return;
-                compute_until(19'000);
-                region([] {
-                  static_cast<void>(flag.value.load());
-                  compute_until(20'010);
-                  hot.value = 2;
-                });
+                if (with_the_one_that_gives_up) ask_in_a_region(hot, flag);
               },
-              [] {
-                static_cast<void>(flag.value.load());
-                compute_until(20'020);
-                flag.value = 1;
-              },
+              [] { abort_by_the_flag(flag); },
               [&] {
                 compute_until(20'030);
                 cost = cycles_of([] { hot.value = 3; });
@@ -182,19 +188,7 @@ TEST(Line, ARequestThatOutlivesItsTransactionTakesTheLine) {
                                           spend(5'000);
                                         }).started();
                           },
-                          [] {
-                            compute_until(19'000);
-                            region([] {
-                              static_cast<void>(flag.value.load());
-                              compute_until(20'010);
-                              hot.value = 2;
-                            });
-                          },
-                          [] {
-                            static_cast<void>(flag.value.load());
-                            compute_until(20'020);
-                            flag.value = 1;
-                          }});
+                          [] { ask_in_a_region(hot, flag); }, [] { abort_by_the_flag(flag); }});
     EXPECT_EQ(r.stuck, "");
     EXPECT_EQ(r.total().aborts[static_cast<std::size_t>(abort_reason::conflict)], 1 + outlive);
     EXPECT_EQ(hot.value, committed ? 1U : 0U);
