@@ -367,17 +367,24 @@ report engine::make_report() {
   return r;
 }
 
+transaction_counts& transaction_counts::operator+=(const transaction_counts& other) noexcept {
+  begun += other.begun;
+  committed += other.committed;
+  for (std::size_t i = 0; i < abort_reasons; ++i) aborts[i] += other.aborts[i];
+  return *this;
+}
+
 thread_report report::total() const noexcept {
   thread_report sum;
   for (const thread_report& t : threads) {
+    sum += t;
+    sum.elided += t.elided;
     sum.cycles += t.cycles;
     sum.accesses += t.accesses;
-    sum.begun += t.begun;
-    sum.committed += t.committed;
     sum.instructions += t.instructions;
     sum.ready_cycles += t.ready_cycles;
+    sum.waiting_cycles += t.waiting_cycles;
     sum.committed_lines += t.committed_lines;
-    for (std::size_t i = 0; i < abort_reasons; ++i) sum.aborts[i] += t.aborts[i];
     sum.transactional_cycles += t.transactional_cycles;
     sum.aborted_cycles += t.aborted_cycles;
     sum.aborting_cycles += t.aborting_cycles;

@@ -232,6 +232,7 @@ class engine {
     thread_report counts;
     const void* waits_for = nullptr;
     const char* why = "";
+    std::uint64_t waits_since = 0;
     bool woken = false;
     bool queued = false;  // also true while it waits with a deadline
     std::vector<std::pair<void (*)(void*), void*>> at_end;

@@ -422,6 +422,7 @@ void engine::count_from_here() {
   wake(&ready_to_count_, ~0u);
   for (program_thread& t : threads_) {
     t.clock = latest;
+    t.counts.waiting_cycles = 0;  // they have waited for each other
     t.slice_began = std::min(t.slice_began, latest);
   }
   for (cpu& c : cpus_) c.free_at = std::min(c.free_at, latest);

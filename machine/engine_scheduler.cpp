@@ -21,7 +21,7 @@ namespace elidex::sim {
 void engine::make_able(program_thread& t, std::uint64_t at) {
   const int idle = idle_cpu_for(t);
   if (idle < 0) {
-    t.clock = t.queued ? at : std::max(t.clock, at);
+    t.clock = std::max(t.queued ? t.waits_since : t.clock, at);
     if (t.queued) unqueue(t);  // it has waited with a deadline
     t.is = state::ready;
     ready_.push_back(t.number);
@@ -29,7 +29,7 @@ void engine::make_able(program_thread& t, std::uint64_t at) {
   }
   // A thread that waits with a deadline is queued with the deadline's clock.
   const bool queued = t.queued;
-  t.clock = queued ? at : std::max(t.clock, at);
+  t.clock = std::max(queued ? t.waits_since : t.clock, at);
   if (cpu& mine = cpus_[static_cast<unsigned>(idle)]; queued && mine.ran_last == &t)
     mine.free_at = std::min(mine.free_at, at);
   put_on(t, static_cast<unsigned>(idle));

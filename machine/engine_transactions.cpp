@@ -103,10 +103,11 @@ std::uint32_t engine::begin_elision(const registers& back, std::uint32_t& word,
   me.clock += machine_.begin_cycles;
   take_turn();
   save_point(me, back);
+  me.tx.elided_word = &word;
+  ++me.counts.elided.begun;
   visit(reinterpret_cast<std::uint64_t>(&word), sizeof word, false, true);
   me.tx.elided_before = word;
   me.tx.elided_now = value;
-  me.tx.elided_word = &word;
   return region_started;
 }
 
@@ -127,12 +128,15 @@ void engine::end_transaction(program_thread& t, const abort_cause* aborted_for) 
   }
   const std::uint64_t lasted = t.clock - t.tx.began;
   t.counts.transactional_cycles += lasted;
+  const bool by_hle = t.tx.elided_word != nullptr;
   if (committed) {
     ++t.counts.committed;
+    if (by_hle) ++t.counts.elided.committed;
     for (void* const at : t.tx.to_free) heap::free(at, t.number);
   } else {
     t.counts.aborted_cycles += lasted;
     ++t.counts.aborts[static_cast<std::size_t>(aborted_for->why)];
+    if (by_hle) ++t.counts.elided.aborts[static_cast<std::size_t>(aborted_for->why)];
     for (void* const at : t.tx.allocated) heap::free(at, t.number);
   }
   if (options_.record_events) note_event(t, aborted_for);

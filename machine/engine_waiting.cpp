@@ -17,6 +17,7 @@ bool engine::wait(const void* key, const char* why, std::uint64_t deadline) {
   me.why = why;
   me.deadline = deadline;
   me.woken = false;
+  me.waits_since = me.clock;
   me.is = state::waiting;
   waiting_[key].push_back(me.number);
   if (options_.schedule == nullptr) give_up_cpu(me);
@@ -30,6 +31,7 @@ bool engine::wait(const void* key, const char* why, std::uint64_t deadline) {
   me.deadline = no_deadline;
   if (me.woken) return true;
   me.clock = std::max(me.clock, deadline);
+  me.counts.waiting_cycles += me.clock - me.waits_since;
   me.is = state::able;
   const auto others = waiting_.find(key);
   std::erase(others->second, me.number);
@@ -47,6 +49,7 @@ unsigned engine::wake(const void* key, unsigned count) {
     program_thread& t = threads_[found->second.front()];
     found->second.pop_front();
     t.woken = true;
+    t.counts.waiting_cycles += std::max(t.waits_since, runs_at) - t.waits_since;
     if (options_.schedule != nullptr) {
       t.is = state::able;
       t.clock = std::max(t.clock, runs_at);

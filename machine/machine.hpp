@@ -27,7 +27,7 @@
 
 namespace elidex::sim {
 
-inline constexpr unsigned threads_max = 128;  // of a run
+inline constexpr unsigned threads_max = 256;  // of a run
 
 // An error in a machine file: "FILE:LINE: what is wrong".
 class bad_machine : public std::runtime_error {

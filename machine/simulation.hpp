@@ -89,26 +89,35 @@ enum class abort_reason : std::uint8_t {
 inline constexpr std::size_t abort_reasons = 9;
 std::string_view to_string(abort_reason reason) noexcept;
 
-struct thread_report {
-  std::uint64_t cycles = 0;  // the thread's clock at its end
-  std::uint64_t accesses = 0;
-  std::uint64_t instructions = 0;
-  std::uint64_t ready_cycles = 0;  // of `cycles`: without a CPU, able to run
+struct transaction_counts {
   std::uint64_t begun = 0;
   std::uint64_t committed = 0;
-  std::uint64_t committed_lines =
-      0;  // read or written by committed transactions, without those of the thread's own stack
   std::array<std::uint64_t, abort_reasons> aborts{};
-  std::uint64_t transactional_cycles = 0;  // in transactions, as a CPU's counters count them
-  std::uint64_t aborted_cycles = 0;        // of these: in transactions that aborted
-  // the cost of the aborts themselves, after the transactions
-  std::uint64_t aborting_cycles = 0;
 
   std::uint64_t aborted() const noexcept {
     std::uint64_t sum = 0;
     for (const std::uint64_t n : aborts) sum += n;
     return sum;
   }
+  transaction_counts& operator+=(const transaction_counts& other) noexcept;
+};
+
+struct thread_report : transaction_counts {
+  std::uint64_t cycles = 0;  // the thread's clock at its end
+  std::uint64_t accesses = 0;
+  std::uint64_t instructions = 0;
+  std::uint64_t ready_cycles = 0;    // of `cycles`: without a CPU, able to run
+  std::uint64_t waiting_cycles = 0;  // of `cycles`: asleep, from the call to the wake-up's end
+  transaction_counts elided;         // of the transactions: those by HLE
+  std::uint64_t committed_lines =
+      0;  // read or written by committed transactions, without those of the thread's own stack
+  std::uint64_t transactional_cycles = 0;  // in transactions, as a CPU's counters count them
+  std::uint64_t aborted_cycles = 0;        // of these: in transactions that aborted
+  // the cost of the aborts themselves, after the transactions
+  std::uint64_t aborting_cycles = 0;
+
+  // The cycles in which the thread had a CPU.
+  std::uint64_t running_cycles() const noexcept { return cycles - ready_cycles - waiting_cycles; }
 };
 
 // The conflicts on the lines of one kind of memory (name_memory()).

@@ -452,6 +452,24 @@ TEST(Elision, AConflictTakesTheLockForReal) {
   EXPECT_EQ(word, 0u);
   EXPECT_EQ(data.value, 1u);
   EXPECT_EQ(r.total().aborted(), 1u);
+  const transaction_counts& elided = r.total().elided;
+  EXPECT_EQ(elided.begun, 1u);
+  EXPECT_EQ(elided.committed, 0u);
+  EXPECT_EQ(elided.aborts[static_cast<std::size_t>(abort_reason::conflict)], 1u);
+}
+
+TEST(Elision, RegionsAreCountedApart) {
+  alignas(64) std::atomic<std::uint32_t> word{0};
+  const report r = run_here({[&] {
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(htm::hle_exchange_acquire(word, 1), 0u);
+      htm::hle_store_release(word, 0);
+    }
+    if (htm::begin().started()) htm::commit();
+  }});
+  EXPECT_EQ(r.total().committed, 4u);
+  EXPECT_EQ(r.total().elided.begun, 3u);
+  EXPECT_EQ(r.total().elided.committed, 3u);
 }
 
 TEST(Elision, NothingElseMayChangeTheWord) {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -54,6 +55,38 @@ TEST(Scheduler, ThreadsTakeTurns) {
   const report three = run(with_slices(), {.cpus = 3}, all);
   EXPECT_LE(three.cycles, 10 * slice);
   EXPECT_EQ(three.total().ready_cycles, 0U);
+}
+
+// A thread's cycles are those in which it ran, was ready, or slept.
+TEST(Scheduler, SleepIsNotCountedAsRunning) {
+  constexpr u64 asleep = 5 * slice;
+  const machine which = with_slices();
+  const double ns = static_cast<double>(asleep) * 1e3 / static_cast<double>(which.megahertz);
+  const report r =
+      run(which, {.cpus = 1},
+          {[&] {
+             compute_for(slice / 2);
+             std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<std::int64_t>(ns)));
+             compute_for(slice / 2);
+           },
+           [] { compute_for(slice / 2); }});
+  const thread_report& sleeper = r.threads[0];
+  EXPECT_NEAR(static_cast<double>(sleeper.waiting_cycles), asleep, slice / 10.0);
+  EXPECT_NEAR(static_cast<double>(sleeper.running_cycles()), slice, slice / 5.0);
+  EXPECT_EQ(r.threads[1].waiting_cycles, 0U);
+  EXPECT_NEAR(static_cast<double>(r.threads[1].running_cycles()), slice / 2.0, slice / 5.0);
+
+  // Also where another thread ends the wait.
+  std::atomic<bool> told{false};
+  const report woken = run(which, {.cpus = 2},
+                           {[&] { told.wait(false); },
+                            [&] {
+                              compute_for(asleep);
+                              told = true;
+                              told.notify_one();
+                            }});
+  EXPECT_NEAR(static_cast<double>(woken.threads[0].waiting_cycles), asleep, slice);
+  EXPECT_LT(woken.threads[0].running_cycles(), slice);
 }
 
 TEST(Scheduler, AThreadThatWaitsGivesItsCpuAway) {

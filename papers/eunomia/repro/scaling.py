@@ -6,9 +6,9 @@ from panels import COLOURS, Panel, figure, lines
 from verdicts import (AGREES_RATIO, DIFFERS, Judgement, compared, number, numbers, of_gain,
                       of_ratio, of_shape, say, within, worst)
 
-from .runs import (DRAWN, EUNO_LIST, EUNO_TREE, FAMILY, HTM_LIST, HTM_MASSTREE, HTM_TREE, LABELS,
-                   LEAN, LIST_STEPS, LISTS, MASSTREE, MOPS, OUR_TREE, OURS, TREE_STEPS, TREES, at,
-                   beside_retries, told_of_ours)
+from .runs import (DRAWN, EUNO_LIST, EUNO_TREE, FAMILY, HTM_LIST, HTM_MASSTREE, HTM_TREE, KEY_BITS,
+                   KEY_BITS_STEP, LABELS, LEAN, LISTS, LIST_STEPS, MASSTREE, MOPS, OURS, OUR_TREE,
+                   TREES, TREE_STEPS, at, beside_retries, told_of_key_bits, told_of_ours)
 
 THREADS = (1, 4, 8, 16, 20)
 TREE_THETAS = (0.2, 0.6, 0.9, 0.99)
@@ -54,7 +54,8 @@ FIGURE_15 = by_theta("E-F15", "Skip lists by threads", LISTS, LIST_THETAS, {})
 
 
 @FAMILY.claim("E-F14a", by_threads((EUNO_TREE, MASSTREE), *TREE_THETAS), FIGURE_14,
-              beside=by_threads([OUR_TREE], *TREE_THETAS), turned=most(0.99, EUNO_TREE, MASSTREE))
+              beside=[*by_threads([OUR_TREE], *TREE_THETAS), *by_threads([KEY_BITS], 0.99)],
+              turned=most(0.99, EUNO_TREE, MASSTREE))
 def most_threads(runs):
     here, [ours] = runs.values(most(0.99, EUNO_TREE, MASSTREE)), most(0.99, OUR_TREE)
     return compared(here, (21.9, 13.1), " Mops/s",
@@ -101,13 +102,13 @@ def only_one_scales(runs):
 # --- figures 16 and 17: theta 0.9, 20 threads ---
 
 TREE, LIST = most(0.9, HTM_TREE, *TREE_STEPS), most(0.9, HTM_LIST, *LIST_STEPS)
-# The finished ones, with adaptive control: not in the paper's figure.
-DONE_TREE, DONE_LIST, OUR_POINT = most(0.9, EUNO_TREE, EUNO_LIST, OUR_TREE)
+# Not in the paper's figure: the control by key bits; with adaptive control.
+BITS, DONE_TREE, DONE_LIST, OUR_POINT = most(0.9, KEY_BITS_STEP, KEY_BITS, EUNO_LIST, OUR_TREE)
 LEAN_TREE = replace(TREE[0], knobs=LEAN)
 PAPER_TREE, PAPER_LIST = (1.83, 4.58, 11.10), (2.74, 6.55, 7.55)
 STEPS = ("+split", "+partition", "+CCM")
-ABLATIONS = {"B+tree": (TREE, PAPER_TREE, {"+adaptive": DONE_TREE, OURS: OUR_POINT,
-                                           "baseline, no versions": LEAN_TREE}),
+ABLATIONS = {"B+tree": (TREE, PAPER_TREE, {"+CCM, key bits": BITS, "key bits, adaptive": DONE_TREE,
+                                           OURS: OUR_POINT, "baseline, no versions": LEAN_TREE}),
              "skip list": (LIST, PAPER_LIST, {"+adaptive": DONE_LIST})}
 
 
@@ -150,7 +151,8 @@ def time_panel(runs):
         for n, step in enumerate(STEPS)})
 
 
-ONE_LOOK = dict.fromkeys(("baseline", *STEPS, *ABLATIONS["B+tree"][2]), (COLOURS[0], ""))
+ONE_LOOK = dict.fromkeys(("baseline", *STEPS, *ABLATIONS["B+tree"][2], *ABLATIONS["skip list"][2]),
+                         (COLOURS[0], ""))
 STEP_LOOKS = {step: (COLOURS[n], "") for step, n in zip(STEPS, (0, 6, 2))}
 FIGURE_16 = figure("E-F16", "What each step brings, theta 0.9, 20 threads",
                    list(map(step_panel, ABLATIONS)), 2, **DRAWN | {"looks": ONE_LOOK})
@@ -165,19 +167,21 @@ def steps(runs, points, done, paper, note="", more=""):
         return over(those, points[1:], points[0])
 
     if done in runs:
-        note += say("With adaptive control: {}. ", runs.ratio(done, points[0]))
+        note += say("With adaptive control{}: {}. ", " of key bits" * (done == DONE_TREE),
+                    runs.ratio(done, points[0]))
     alike = beside_retries(runs, "{}", lambda those: [here(those)])
     return compared(here(runs), paper, " x", f"{note}All steps {alike}{more}", of_gain)
 
 
-@FAMILY.claim("E-F16a", [*TREE, LEAN_TREE], FIGURE_16, beside=[DONE_TREE, OUR_POINT],
-              turned=[TREE[0], TREE[-1]], retried=[*TREE, DONE_TREE, OUR_POINT])
+@FAMILY.claim("E-F16a", [*TREE, LEAN_TREE], FIGURE_16, beside=[BITS, DONE_TREE, OUR_POINT],
+              turned=[TREE[0], TREE[-1]], retried=[*TREE, BITS, DONE_TREE, OUR_POINT])
 def tree_steps(runs):
     base, without = runs.values([TREE[0], LEAN_TREE])
     lean = [h * base / without for h in over(runs, TREE[1:], TREE[0])]
     return steps(runs, TREE, DONE_TREE, PAPER_TREE,
                  f"Over the tree without versions: {numbers(lean)}. ",
-                 told_of_ours(runs, OUR_POINT, "{}", lambda run: [run.mops / base]))
+                 told_of_key_bits(runs, BITS, "{}", lambda run: [run.mops / base])
+                 + told_of_ours(runs, OUR_POINT, "{}", lambda run: [run.mops / base]))
 
 
 FAMILY.claim("E-F16b", LIST, FIGURE_16, beside=[DONE_LIST], turned=[LIST[0], LIST[-1]],

@@ -8,10 +8,10 @@ from verdicts import (AGREES, DIFFERS, Judgement, above, below, compared, number
                       of_ratio, of_shape, say, within, worst)
 
 from .runs import (APART, CATEGORIES, CAUSES, CONFLICT, DRAWN, EUNO_LIST, EUNO_TREE, FAMILY,
-                   FULL_THETAS, HOT_THETAS, HTM_LIST, HTM_MASSTREE, HTM_TREE, LABELS, LEAN, LEAN_LABEL, LISTS,
-                   LOCK_FREE_LIST, LOCK_LIST, MASSTREE, MOPS, OUR_TREE, OURS, PRELOADED, PUT,
-                   THETAS, TREES, at, beside_retries, curve, ran, rest_of_curve, theta_of,
-                   told_of_ours, whole_curve)
+                   FULL_THETAS, HOT_THETAS, HTM_LIST, HTM_MASSTREE, HTM_TREE, KEY_BITS, LABELS,
+                   LEAN, LEAN_LABEL, LISTS, LOCK_FREE_LIST, LOCK_LIST, MASSTREE, MOPS, OURS,
+                   OUR_TREE, PRELOADED, PUT, THETAS, TREES, at, beside_retries, curve, ran,
+                   rest_of_curve, theta_of, told_of_key_bits, told_of_ours, whole_curve)
 
 # "Low or even modest" contention is theta below 0.6 in section 6.2, high contention is theta above.
 # A judge takes those of its thetas that were run.
@@ -19,15 +19,15 @@ LOW, HIGH = [t for t in FULL_THETAS if t < 0.6], [t for t in FULL_THETAS if t > 
 LOW_HOT, HIGH_HOT = [t for t in HOT_THETAS if t < 0.6], [t for t in HOT_THETAS if t > 0.6]
 HOT, MIDDLE, HOTTEST = (at(HTM_TREE, theta) for theta in (0.9, 0.5, 0.99))
 LIST_COLD, LIST_HOTTEST = at(HTM_LIST, 0), at(HTM_LIST, 0.99)
-EUNO_HOTTEST, OUR_HOTTEST, EUNO_LIST_HOTTEST = (at(i, 0.99)
-                                                for i in (EUNO_TREE, OUR_TREE, EUNO_LIST))
+EUNO_HOTTEST, KEY_BITS_HOTTEST, OUR_HOTTEST, EUNO_LIST_HOTTEST = (
+    at(i, 0.99) for i in (EUNO_TREE, KEY_BITS, OUR_TREE, EUNO_LIST))
 LEAN_HOTTEST = at(HTM_TREE, 0.99, knobs=LEAN)
 APART_HOTTEST = at(HTM_TREE, 0.99, workload=APART)
 LEAN_TREE = curve(HTM_TREE, knobs=LEAN)
 REST = rest_of_curve(HTM_TREE)
 OTHER_WORKLOADS = {PUT: "put, from an empty tree", PRELOADED: "updates of a million keys"}
-TREE, EUNO, OUR, MASS, LIST, EUNO_SKIP = map(curve, (HTM_TREE, EUNO_TREE, OUR_TREE, MASSTREE,
-                                                     HTM_LIST, EUNO_LIST))
+TREE, EUNO, BITS, OUR, MASS, LIST, EUNO_SKIP = map(curve, (
+    HTM_TREE, EUNO_TREE, KEY_BITS, OUR_TREE, MASSTREE, HTM_LIST, EUNO_LIST))
 RECORDS = ("leaf", "node", "node head", "value")
 PLACES = "places of conflicts"  # which a CPU does not tell
 
@@ -113,7 +113,8 @@ FIGURE_10 = figure("E-F10", "Throughput of B+trees, 16 threads", [
     *(lines(title, *TREES, workload=w) for w, title in OTHER_WORKLOADS.items())], 3, **DRAWN,
     footnote=lambda runs: "Masstree's point is 18.6 / 1.65." if runs.has(MASS) else "")
 FIGURE_11 = figure("E-F11", "Why transactions abort in B+trees, 16 threads", [
-    stack(HTM_TREE, (0.99, 60.3)), stack(EUNO_TREE, (0.99, 1.9)), stack(OUR_TREE)], 3, **DRAWN)
+    stack(HTM_TREE, (0.99, 60.3)), stack(EUNO_TREE, (0.99, 1.9)), stack(KEY_BITS),
+    stack(OUR_TREE)], 2, **DRAWN)
 FIGURE_12 = figure("E-F12", "Throughput of skip lists, 16 threads", [lines("", *LISTS)], **DRAWN,
                    footnote="The paper's text gives ratios alone.")
 FIGURE_13 = figure("E-F13", "Why transactions abort in skip lists, 16 threads", [
@@ -245,9 +246,15 @@ def on_other_workloads(thetas):
             for theta in thetas]
 
 
+def told_of_others(runs, text, values):
+    """At theta 0.99."""
+    return (told_of_key_bits(runs, KEY_BITS_HOTTEST, text, values)
+            + told_of_ours(runs, OUR_HOTTEST, text, values))
+
+
 @FAMILY.claim("E-F10a", [*TREE, *EUNO, *LEAN_TREE], FIGURE_10,
-              beside=[*OUR, *on_other_workloads(THETAS)],
-              full=[*rest_of_curve(HTM_TREE, EUNO_TREE, OUR_TREE),
+              beside=[*BITS, *OUR, *on_other_workloads(THETAS)],
+              full=[*rest_of_curve(HTM_TREE, EUNO_TREE, KEY_BITS, OUR_TREE),
                     *on_other_workloads([t for t in FULL_THETAS if t not in THETAS])],
               turned=[EUNO_HOTTEST, HOTTEST], retried=[OUR_HOTTEST])
 def hottest_tree(runs):
@@ -261,8 +268,8 @@ def hottest_tree(runs):
                      say("{} x ({} over {} Mops/s)", ratio, euno, htm), of_gain(ratio, 11),
                      say("Over the tree without versions ({} Mops/s): {} x; ", without,
                          euno / without) + beside_retries(runs, "{} x ({} over {})", of)
-                     + beside_workloads(runs) + told_of_ours(runs, OUR_HOTTEST, "{} x ({} Mops/s)",
-                                    lambda run: (run.mops / htm, run.mops)))
+                     + beside_workloads(runs) + told_of_others(
+                         runs, "{} x ({} Mops/s)", lambda run: (run.mops / htm, run.mops)))
 
 
 def means_of(runs, first, seconds, thetas, paper, said, note="", ratios=True):
@@ -274,12 +281,22 @@ def means_of(runs, first, seconds, thetas, paper, said, note="", ratios=True):
                     f"{told} theta {str(thetas)[1:-1]}.{note}", of_gain, said)
 
 
-FAMILY.claim("E-F10b", [*EUNO, *MASS], FIGURE_10, full=rest_of_curve(EUNO_TREE, MASSTREE),
+def bits_over_masstree(runs, thetas):
+    thetas = [t for t in thetas if runs.has((at(KEY_BITS, t), at(MASSTREE, t)))]
+    if not thetas:
+        return ""
+    mean = geometric_mean(runs.ratios(curve(KEY_BITS, thetas), curve(MASSTREE, thetas)))
+    return f" {LABELS[KEY_BITS]}: {number(mean)} x."
+
+
+FAMILY.claim("E-F10b", [*EUNO, *MASS], FIGURE_10, beside=BITS,
+             full=rest_of_curve(EUNO_TREE, MASSTREE),
              turned=[at(EUNO_TREE, 0.5), at(MASSTREE, 0.5)],
-             judge=lambda runs: means_of(runs, EUNO_TREE, [MASSTREE], LOW, [1.3685], "1.3685 x"))
+             judge=lambda runs: means_of(runs, EUNO_TREE, [MASSTREE], LOW, [1.3685], "1.3685 x",
+                                         bits_over_masstree(runs, LOW)))
 
 
-@FAMILY.claim("E-F10c", [*EUNO, *MASS], FIGURE_10, beside=[*curve(HTM_MASSTREE), *OUR],
+@FAMILY.claim("E-F10c", [*EUNO, *MASS], FIGURE_10, beside=[*curve(HTM_MASSTREE), *BITS, *OUR],
               full=rest_of_curve(EUNO_TREE, MASSTREE, HTM_MASSTREE, OUR_TREE),
               turned=[EUNO_HOTTEST, at(MASSTREE, 0.99)])
 def high_tree(runs):
@@ -290,6 +307,7 @@ def high_tree(runs):
     if high:
         ours = geometric_mean(runs.ratios(curve(OUR_TREE, high), curve(MASSTREE, high)))
         more += f" {OURS} over Masstree: {number(ours)} x."
+    more += bits_over_masstree(runs, high)
     return means_of(runs, EUNO_TREE, [MASSTREE], HIGH, [1.65], "1.65 x", more)
 
 
@@ -304,8 +322,8 @@ def instructions(runs):
                          "library. HTM-B+Tree executes {} with its retries.", htm))
 
 
-@FAMILY.claim("E-F11", [*TREE, *EUNO, LEAN_HOTTEST], FIGURE_11, beside=OUR,
-              full=rest_of_curve(HTM_TREE, EUNO_TREE, OUR_TREE),
+@FAMILY.claim("E-F11", [*TREE, *EUNO, LEAN_HOTTEST], FIGURE_11, beside=[*BITS, *OUR],
+              full=rest_of_curve(HTM_TREE, EUNO_TREE, KEY_BITS, OUR_TREE),
               turned=[HOTTEST, EUNO_HOTTEST], retried=[OUR_HOTTEST])
 def aborts(runs):
     def here(those):
@@ -314,8 +332,7 @@ def aborts(runs):
     return compared(here(runs), (60.3, 1.9), " aborts/op",
                     lean(runs, 0.99, "aborts_per_op", "aborts/op") + " Otherwise "
                     + beside_retries(runs, "{}; {}", here)
-                    + told_of_ours(runs, OUR_HOTTEST, "{} aborts/op",
-                                   lambda run: [run.aborts_per_op]))
+                    + told_of_others(runs, "{} aborts/op", lambda run: [run.aborts_per_op]))
 
 
 @FAMILY.claim("E-F12a", [*EUNO_SKIP, *curve(LOCK_LIST), *curve(LOCK_FREE_LIST)], FIGURE_12,

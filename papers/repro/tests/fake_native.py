@@ -22,14 +22,14 @@ RUN = ("index", "workload", "dist", "threads", "mops", "mops_min", "mops_max", "
        "aborts", "fallback_pct", "bytes_per_key", "seed", "keys", "operations_per_thread", "requests", "misses",
        "cpu_wait_pct")
 SIMULATED = (ABORT_RATE, ABORTED_CYCLES, TRANSACTIONAL_CYCLES)  # what ends the names of series that it lacks
-ONE_THREAD = ("S-3.1", "S-3.2", "S-3.5", "S-3.6", "S-3.7", "S-3.8", "S-3.10", "S-C.1", "S-C.2", "S-C.3", "S-D.1",
-              "S-D.2", "S-D.4")
+ONE_THREAD = ("S-3.1", "S-3.2", "S-3.3.3", "S-3.5", "S-3.6", "S-3.7", "S-3.8", "S-3.10", "S-C.1", "S-C.2", "S-C.3",
+              "S-D.1", "S-D.2", "S-D.4", "S-abort")
 FOUR_THREADS = ("S-2.4", "S-2.5", "S-2.6", "S-2.7", "S-3.0", "S-3.12", "S-3.13", "S-3.14", "S-3.15", "S-3.16",
                 "S-3.17", "S-3.18", "S-3.19", "S-C.7", "S-C.10", "S-D.5", "S-D.6")
 
 
 # Figures whose y is a share of transactions that abort.
-ABORTED = ("S-3.0", "S-3.1", "S-3.2", "S-3.5", "S-3.6", "S-3.7", "S-3.8", "S-C.1", "S-C.2")
+ABORTED = ("S-3.0", "S-3.1", "S-3.2", "S-3.3.3", "S-3.5", "S-3.6", "S-3.7", "S-3.8", "S-C.1", "S-C.2")
 ABORTED_PCT = {"commits": 0, "falls back": 100}
 
 

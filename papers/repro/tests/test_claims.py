@@ -50,7 +50,7 @@ class Ids(unittest.TestCase):
         known = repro.known_claims()
         for name in repro.EXPERIMENTS:
             self.assertIn(name, known)
-        self.assertEqual(len(known), len(claims.read_claims()) + 13)  # figures without a claim
+        self.assertEqual(len(known), len(claims.read_claims()) + 21)  # figures without a claim
 
     def test_every_test_has_a_wording(self):
         for name in repro.EXPERIMENTS:

@@ -149,7 +149,7 @@ class Planning(unittest.TestCase):
             self.assertEqual(plain, {replace(p, knobs=()) for p in meant}, name)
         self.assertEqual({p.threads for p, _ in asked("E-F10a")}, {16})
         judged = {p for p, _ in asked("E-F10a") if p.workload.startswith("eunomia:")}
-        self.assertEqual({p.index for p in judged}, {er.HTM_TREE, er.EUNO_TREE, er.OUR_TREE})
+        self.assertEqual({p.index for p in judged}, {er.HTM_TREE, er.EUNO_TREE, er.KEY_BITS, er.OUR_TREE})
         self.assertEqual({er.theta_of(p) for p in judged}, set(er.THETAS))
         self.assertLess(len(judged), 30)
         self.assertEqual({p.workload for p, _ in asked("E-F10a")} - {p.workload for p in judged},
@@ -221,7 +221,7 @@ class Planning(unittest.TestCase):
         self.assertEqual(len({(r["index"], r["knob"], r["value"]) for r in rows}), len(rows))
         told = outputs.sensitivity_tables(rows)
         self.assertIn("leaf_version none", told)
-        self.assertIn("euno-btree over btree/htm-dbx", told)
+        self.assertIn("euno-btree/leaf-lock over btree/htm-dbx", told)
 
 
 class Figures(unittest.TestCase):
@@ -229,13 +229,14 @@ class Figures(unittest.TestCase):
         self.assertEqual(ASKING.figures(ASKING.runs("E-F10d"), "E-F10d"), [])
         made = ASKING.figures(ASKING.runs("E-F10d", "E-F11"), "E-F10d", "E-F11")
         self.assertEqual([f.id for f in made], ["E-F10", "E-F11"])
-        self.assertEqual(set(made[0].panels[0].here), {"HTM-B+Tree", "Euno-B+Tree", er.OURS})  # Masstree has one point
+        self.assertEqual(set(made[0].panels[0].here), {"HTM-B+Tree", "Euno-B+Tree", "Euno-B+Tree, key bits",
+                                                       er.OURS})  # Masstree has one point
 
     def test_every_figure(self):
         made = sorted(ASKING.figures(ASKING.runs()), key=lambda f: [len(f.id), f.id])
         self.assertEqual([f.id for f in made], [
             *(f"E-{n}" for n in ("F2", "F3", "M1", "M2")), *(f"E-F{n}" for n in range(10, 19))])
-        self.assertEqual([len(f.panels) for f in made], [2, 4, 2, 2, 3, 3, 1, 2, 4, 1, 2, 1, 2])
+        self.assertEqual([len(f.panels) for f in made], [2, 4, 2, 2, 3, 4, 1, 2, 4, 1, 2, 1, 2])
         json.dumps([f.series() for f in made], allow_nan=False)
         whole = ASKING.figures(ASKING.runs("E-F15", scale="full"), "E-F15")
         self.assertEqual(len(whole[0].panels), 4)

@@ -12,7 +12,8 @@ nlohmann::ordered_json run_experiment(const std::string& id, const sim::machine&
   if (which.rtm == 0)
     throw bad_input("--machine: " + which.name + " has no transactions; " + id +
                     " takes one that has");
-  for (const auto& group : {transaction_limits(), lock_overheads(), abort_costs(), structures()}) {
+  for (const auto& group :
+       {transaction_limits(), lock_overheads(), elision_failures(), abort_costs(), structures()}) {
     const auto found =
         std::find_if(group.begin(), group.end(), [&](const experiment& e) { return e.id == id; });
     if (found == group.end()) continue;

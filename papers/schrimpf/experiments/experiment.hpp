@@ -53,6 +53,7 @@ struct experiment {
 [[nodiscard]] std::vector<experiment> abort_costs();
 
 #if defined(ELIDEX_SIMULATED)
+[[nodiscard]] std::vector<experiment> elision_failures();
 [[nodiscard]] std::vector<experiment> structures();
 
 /// Throws bad_input for an id that no experiment has.

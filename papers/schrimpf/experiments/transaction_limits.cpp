@@ -275,13 +275,43 @@ std::vector<series> appendix_c_1(const host::machine& which, const experiment_sc
   return all;
 }
 
+// Section 3.3.3: how many items of a list, each in a line of its own, a transaction can walk over.
+std::vector<series> list_items(const host::machine& which, const experiment_scale& scale) {
+  struct alignas(cache_line) item {
+    item* next = nullptr;
+    volatile std::uint64_t value = 0;
+  };
+  std::vector<series> both{{"read", {}}, {"written", {}}};
+  constexpr std::size_t most = 1'024;
+  const auto list = std::make_unique<item[]>(most);
+  for (std::size_t i = 0; i + 1 < most; ++i) list[i].next = &list[i + 1];
+  for (std::size_t items = 128; items <= most; items += 64) {
+    for (const bool writes : {false, true}) {
+      const auto walk = [&](bool writing) {
+        const item* last = nullptr;
+        std::size_t left = items;
+        for (item* at = list.get(); left-- > 0; at = at->next) {
+          if (writing) at->value = 1;
+          last = at;
+        }
+        static_cast<void>(last->value);
+      };
+      both[writes ? 1 : 0].points.emplace_back(
+          static_cast<double>(items),
+          aborted_pct(
+              which, scale.times(10, 100), scale.seed, [&] { walk(true); }, [&] { walk(writes); }));
+    }
+  }
+  return both;
+}
+
 }  // namespace
 
 std::vector<experiment> transaction_limits() {
   return {
       {"S-3.1", figure_3_1},     {"S-3.2", figure_3_2},   {"S-3.5", figure_3_5},
       {"S-3.6", figure_3_6},     {"S-3.7", figure_3_7},   {"S-3.8", figure_3_8},
-      {"S-C.2", figure_c_2},     {"S-C.1", appendix_c_1},
+      {"S-C.2", figure_c_2},     {"S-C.1", appendix_c_1}, {"S-3.3.3", list_items},
 #if defined(ELIDEX_SIMULATED)
       {"K-F7", figure_7_of_001},
 #endif

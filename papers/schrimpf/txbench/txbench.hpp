@@ -119,13 +119,21 @@ struct request {
   std::vector<std::uint64_t> keys;  // that are updated, ascending
 };
 
-template <class Database>
+// What a store does about the pages of its rows (page_latches.hpp): nothing.
+struct no_pages {
+  void search(std::size_t, std::uint64_t) const noexcept {}
+  void read(std::size_t, std::uint64_t) const noexcept {}
+  void write(std::size_t, std::uint64_t) const noexcept {}
+};
+
+template <class Database, class Pages = no_pages>
 class store {
  public:
   using table = typename Database::template table<std::uint64_t, item>;
 
   // Throws std::invalid_argument.
-  store(Database& in, const settings& wanted) : db(in), is((wanted.check(), wanted)) {
+  store(Database& in, const settings& wanted, Pages in_pages = {})
+      : db(in), is((wanted.check(), wanted)), pages(std::move(in_pages)) {
     for (std::size_t i = 0; i < tables; ++i) {
       all[i] = &db.template create_table<std::uint64_t, item>("txbench_" + std::to_string(i + 1));
     }
@@ -133,6 +141,7 @@ class store {
 
   Database& db;
   const settings is;
+  Pages pages;
   std::array<table*, tables> all{};
 
   void load(std::uint64_t seed = 1) {
@@ -220,16 +229,22 @@ class client {
     in_.db.transact(in_.is.level, [&](auto& t) {
       began = clock::now();
       sum = 0;
+      in_.pages.search(r.from, r.key + 1);
+      for (std::uint64_t row = 0; row < in_.is.rows_read; row += rows_of_fetch)
+        in_.pages.read(r.from, r.key + 1 + row);
       t.scan(*in_.all[r.from], r.key + 1, r.key + 1 + in_.is.rows_read,
              [&](std::uint64_t, const item& row) {
                sum += row.value;
                return true;
              });
+      const std::size_t to = (r.from + 1) % tables;
       for (const std::uint64_t one : r.keys) {
-        t.update(*in_.all[(r.from + 1) % tables], one, [&](item& row) {
+        in_.pages.search(to, one);
+        t.update(*in_.all[to], one, [&](item& row) {
           row.texts[r.column] = r.written;
           ++row.updates;
         });
+        in_.pages.write(to, one);
       }
       done = clock::now();
     });
@@ -251,6 +266,9 @@ class client {
 
  private:
   using clock = std::chrono::steady_clock;
+
+  // InnoDB fetches the rows of a range in groups of eight (MYSQL_FETCH_CACHE_SIZE, from memory).
+  static constexpr std::uint64_t rows_of_fetch = 8;
 
   Store& in_;
   random_bits random_;

@@ -30,10 +30,9 @@ std::vector<std::string_view> lock_variants_on_machine() {
 }
 
 txbench_result run_txbench_on_machine(const txbench_request& wanted) {
-  if (wanted.run.threads > wanted.run.machine.hardware_threads()) {
-    throw bad_input("--cores: " + wanted.run.machine.name + " has " +
-                    std::to_string(wanted.run.machine.hardware_threads()) +
-                    " hardware threads, not " + std::to_string(wanted.run.threads));
+  if (wanted.run.threads == 0 || wanted.run.threads > sim::threads_max) {
+    throw bad_input("--cores: expected 1 to " + std::to_string(sim::threads_max) +
+                    " clients, not " + std::to_string(wanted.run.threads));
   }
   for (const auto& some : {txbench_variants_of_the_thesis(), txbench_variants_beside()}) {
     for (const txbench_variant& one : some) {

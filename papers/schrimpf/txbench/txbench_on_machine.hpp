@@ -14,14 +14,19 @@
 // were committed, texts that were written there.
 //
 // A client thinks between its transactions for a time drawn evenly between 0 and twice
-// think_cycles, so that clients do not march in step. That time is spent idle, and drawing the
-// request is a part of it: the thesis's client is another computer, of whose cycles its counters
-// knew nothing. What a transaction waits for in the server is no part of it.
+// think_cycles, so that clients do not march in step. The server's thread sleeps meanwhile. Drawing
+// the request is a part of that time: the thesis's client is another computer. A transaction begins
+// when the client has thought, so it may wait for a CPU first. With more clients than hardware
+// threads they take turns (machine/engine_scheduler.cpp).
+//
+// With `pages` a transaction takes InnoDB's page latches too, of pages of 16 KiB under one root for
+// each table (page_latches.hpp).
 //
 // Thread-safety: one run at a time in a process. Errors: bad_input and std::invalid_argument for
 // what cannot be run; std::runtime_error for a run that got stuck or left a wrong row. From:
-// paper 004 sections 4.2, 5.2 and 5.3. Deviations: no SQL layer and no network; no more clients
-// than hardware threads, since the machine has no scheduler. The thesis's own loop around HLE
+// paper 004 sections 4.2, 5.2 and 5.3. Deviations: no SQL layer and no network. A page is latched
+// exclusively for a moment behind the update of its row, not during it: our update may wait for the
+// row's lock, and InnoDB gives the page back before it waits. The thesis's own loop around HLE
 // (TAS-T) stands beside the library's lock, for two variants (txbench_beside.cpp).
 
 #include <array>
@@ -43,6 +48,7 @@ struct txbench_request {
   sim_request run;
   txbench::settings is;  // its think_time is not used
   std::uint64_t think_cycles = 0;
+  bool pages = true;
 };
 
 /// Of the counted part, unless said otherwise.
@@ -51,7 +57,8 @@ struct txbench_result {
   /// warm-up's.
   sim_result run;
   std::array<latency_histogram, txbench::kinds> latency;
-  std::uint64_t idle_cycles = 0;  // that clients thought, together
+  std::array<std::uint64_t, txbench::kinds> cycles{};  // of all transactions of a kind
+  std::uint64_t idle_cycles = 0;                       // that clients thought, together
   // With the warm-up's:
   std::uint64_t repeated = 0;  // attempts
   lock_system_counts locks;

@@ -7,11 +7,16 @@
 //
 // Thread-safety and errors: txbench_on_machine.hpp.
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "bench/indexes/elidex_map.hpp"
@@ -20,11 +25,13 @@
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/txn/two_phase_locking.hpp"
 #include "papers/schrimpf/thesis_latches.hpp"
+#include "papers/schrimpf/txbench/page_latches.hpp"
 #include "papers/schrimpf/txbench/txbench_on_machine.hpp"
 
 namespace elidex::bench {
 
 using namespace internal;
+using namespace papers;
 
 struct txbench_variant {
   std::string_view name;
@@ -35,9 +42,47 @@ struct txbench_variant {
 [[nodiscard]] std::span<const txbench_variant> txbench_variants_of_the_thesis();
 [[nodiscard]] std::span<const txbench_variant> txbench_variants_beside();
 
+// The pages of the three tables, latched in one of the thesis's ways, or none at all.
+template <class Latches>
+class latched_pages {
+ public:
+  explicit latched_pages(std::uint64_t rows_of_table)
+      : of_table_(1 + rows_of_table / rows_of_page + 1),
+        all_(std::make_unique<pool>(txbench::tables * of_table_)) {}
+  latched_pages() = default;
+
+  // Finds a row's page below the table's root.
+  void search(std::size_t table, std::uint64_t key) const {
+    if (all_ == nullptr) return;
+    const typename pool::hold root(*all_, table * of_table_, page_access::shared);
+    const typename pool::hold leaf(*all_, leaf_of(table, key), page_access::shared);
+  }
+  // Returns to the page of a row that was found before.
+  void read(std::size_t table, std::uint64_t key) const {
+    if (all_ != nullptr)
+      const typename pool::hold leaf(*all_, leaf_of(table, key), page_access::shared);
+  }
+  void write(std::size_t table, std::uint64_t key) const {
+    if (all_ != nullptr)
+      const typename pool::hold leaf(*all_, leaf_of(table, key), page_access::exclusive);
+  }
+
+ private:
+  using pool = page_latches<page_latch_of<Latches>>;
+  static constexpr std::uint64_t rows_of_page = 16 * 1024 / sizeof(txbench::item);
+
+  std::size_t leaf_of(std::size_t table, std::uint64_t key) const noexcept {
+    return table * of_table_ + 1 + key / rows_of_page;
+  }
+
+  std::size_t of_table_ = 0;  // the root is its first
+  std::unique_ptr<pool> all_;
+};
+
 // A line is written at each step: no two clients share one.
 struct alignas(128) txbench_client_result {
   std::array<latency_histogram, txbench::kinds> latency;
+  std::array<std::uint64_t, txbench::kinds> cycles{};
   std::uint64_t idle_cycles = 0;
 };
 
@@ -84,6 +129,7 @@ inline void add_up(const std::vector<txbench_client_result>& results, const sim:
     outcome.idle_cycles += one.idle_cycles;
     for (std::size_t k = 0; k < txbench::kinds; ++k) {
       outcome.latency[k] += one.latency[k];
+      outcome.cycles[k] += one.cycles[k];
       run.latency += one.latency[k];
     }
   }
@@ -93,18 +139,71 @@ inline void add_up(const std::vector<txbench_client_result>& results, const sim:
   run.mops = seconds > 0 ? static_cast<double>(run.operations) / seconds / 1e6 : 0;
 }
 
+// A client and its thread in the server.
+template <class Store>
+class served_client {
+ public:
+  served_client(Store& in, const txbench_request& wanted, std::uint64_t seed)
+      : wanted_(wanted), one_(in, seed), pauses_(seed + 500) {}
+
+  // The first `warm_up` transactions are not counted.
+  void work(std::uint64_t warm_up, txbench_client_result& counted) {
+    for (std::uint64_t i = 0; i < warm_up; ++i) one_.run(think());
+    sim::start_counting();
+    for (std::uint64_t i = 0; i < wanted_.run.operations; ++i) {
+      const std::uint64_t from = sim::now();
+      const txbench::request& next = think();
+      counted.idle_cycles += sent_ - from;
+      one_.run(next);
+      const std::uint64_t took = sim::now() - sent_;
+      const auto kind = static_cast<std::size_t>(next.what);
+      counted.cycles[kind] += took;
+      counted.latency[kind].record(static_cast<std::uint64_t>(nanoseconds_of(took).count()));
+    }
+  }
+
+ private:
+  // Returns the next request, when the client has sent it.
+  const txbench::request& think() {
+    const std::uint64_t begin = sim::now();
+    const txbench::request& next = one_.draw();
+    sent_ = sim::now();
+    if (wanted_.think_cycles == 0) return next;
+    const std::uint64_t drawn = sent_;
+    sent_ = std::max(begin + pauses_.below(2 * wanted_.think_cycles), drawn);
+    if (drawn < sent_) std::this_thread::sleep_for(nanoseconds_of(sent_ - drawn));
+    return next;
+  }
+
+  std::chrono::nanoseconds nanoseconds_of(std::uint64_t cycles) const {
+    const double ns_per_cycle = 1e3 / static_cast<double>(wanted_.run.machine.megahertz);
+    return std::chrono::nanoseconds(
+        static_cast<std::int64_t>(static_cast<double>(cycles) * ns_per_cycle));
+  }
+
+  const txbench_request& wanted_;
+  txbench::client<Store> one_;
+  random_bits pauses_;
+  std::uint64_t sent_ = 0;  // the last request, in cycles
+};
+
 template <class Latches>
 txbench_result run_txbench_with(const txbench_request& wanted) {
   using database = basic_database<db::two_phase_locking<Latches>>;
-  using store = txbench::store<database>;
+  using pages = latched_pages<Latches>;
+  using store = txbench::store<database, pages>;
   constexpr std::uint64_t warm_up_share = 10;  // one in ten transactions more
   const sim_request& how = wanted.run;
   // Made on the machine, because a latch may ask what the machine can do.
   std::unique_ptr<database> db;
-  sim::run(how.machine, {}, {[&] { db = std::make_unique<database>(); }});
+  pages latched;
+  sim::run(how.machine, {}, {[&] {
+             db = std::make_unique<database>();
+             if (wanted.pages) latched = pages(wanted.is.rows_each());
+           }});
   auto& locks = db->protocol().locks();
   internal::name_memory(&locks, sizeof locks, "lock system");  // its mutexes
-  store in(*db, wanted.is);
+  store in(*db, wanted.is, std::move(latched));
   in.load(how.seed);
   txbench_result outcome;
   sim_result& run = outcome.run;
@@ -113,39 +212,13 @@ txbench_result run_txbench_with(const txbench_request& wanted) {
   std::vector<txbench_client_result> results(how.threads);
   const auto seed_of = [&](unsigned t) { return how.seed * 1'000 + t; };
   const std::uint64_t warm_up = how.operations / warm_up_share;
-  const double ns_per_cycle = 1e3 / static_cast<double>(how.machine.megahertz);
   const lock_system_counts locks_before = locks.counts();
   const lock_counts latches_before = locks.latch_counts();
   const std::size_t repeated_before = db->stats().conflicts;
   std::vector<std::function<void()>> bodies;
   for (unsigned t = 0; t < how.threads; ++t) {
-    bodies.emplace_back([&, t] {
-      txbench::client<store> one(in, seed_of(t));
-      random_bits pauses(seed_of(t) + 500);
-      // Gives the request, and how long the client took over it.
-      const auto think = [&](std::uint64_t& took) -> const txbench::request& {
-        const std::uint64_t begin = sim::now();
-        const txbench::request& next = one.draw();
-        const std::uint64_t wait =
-            wanted.think_cycles == 0 ? 0 : pauses.below(2 * wanted.think_cycles);
-        took = sim::now() - begin;
-        if (took < wait) sim::spend(wait - took);
-        took = sim::now() - begin;
-        return next;
-      };
-      std::uint64_t idle = 0;
-      for (std::uint64_t i = 0; i < warm_up; ++i) one.run(think(idle));
-      sim::start_counting();
-      txbench_client_result& mine = results[t];
-      for (std::uint64_t i = 0; i < how.operations; ++i) {
-        const txbench::request& next = think(idle);
-        mine.idle_cycles += idle;
-        const std::uint64_t begin = sim::now();
-        one.run(next);
-        const double ns = static_cast<double>(sim::now() - begin) * ns_per_cycle;
-        mine.latency[static_cast<std::size_t>(next.what)].record(static_cast<std::uint64_t>(ns));
-      }
-    });
+    bodies.emplace_back(
+        [&, t] { served_client<store>(in, wanted, seed_of(t)).work(warm_up, results[t]); });
   }
   run.machine = sim::run(how.machine,
                          {.seed = how.seed,

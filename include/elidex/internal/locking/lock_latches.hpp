@@ -7,7 +7,11 @@
 //                       all, as in MySQL 8 and MariaDB 10.6.
 //
 // A policy defines the types system_latch and transaction_latch, which have lock() and unlock().
-// Its constant `shards` is the number of system latches, a power of two.
+// Its constant `shards` is the number of system latches, a power of two. Two members are there for
+// measuring InnoDB, and `latches` defines them as nothing and false:
+//   wait_table         enter() and leave() are called around each wait.
+//   wakes_under_latch  A waiter is woken within the section that decides its request, which makes a
+//                      system call there.
 // lock_system::latch_counts() includes each latch that has stats(). Drop-in mutexes are counted
 // with all mutexes without a name (lock_names.hpp).
 //
@@ -20,12 +24,19 @@
 
 namespace elidex::internal {
 
+struct no_wait_table {
+  static constexpr std::size_t enter() noexcept { return 0; }
+  static constexpr void leave(std::size_t) noexcept {}
+};
+
 template <class SystemLatch, class TransactionLatch, std::size_t Shards = 1>
 struct latches {
   static_assert(Shards != 0 && (Shards & (Shards - 1)) == 0, "a power of two");
   using system_latch = SystemLatch;
   using transaction_latch = TransactionLatch;
   static constexpr std::size_t shards = Shards;
+  using wait_table = no_wait_table;
+  static constexpr bool wakes_under_latch = false;
 };
 
 // Chosen: 16 suffice for a socket's cores. A region can elide that many locks at once

@@ -166,23 +166,35 @@ struct alignas(64) lock_object {
 // Transactions with a decided outcome, to be woken when the latch is free again.
 class wake_list {
  public:
+  // `at_once`: add() wakes (lock_latches.hpp, wakes_under_latch).
+  explicit wake_list(bool at_once) noexcept : at_once_(at_once) {}
+
   void add(lock_owner& one) noexcept {
+    if (at_once_) {
+      wake(one);
+      return;
+    }
     one.next_to_wake = first_;
     first_ = &one;
   }
 
-  // To be called outside of all latches, because a system call would end an elided section. An
-  // owner may end as soon as its signal is stored, but its memory stays.
+  // To be called outside of all latches, because a system call would end an elided section.
   void wake_all() noexcept {
     while (first_ != nullptr) {
       lock_owner& one = *first_;
       first_ = one.next_to_wake;
-      one.signal.store(lock_owner::awake);
-      futex_wake(one.signal, 1);
+      wake(one);
     }
   }
 
  private:
+  // The owner may end as soon as its signal is stored, but its memory stays.
+  static void wake(lock_owner& one) noexcept {
+    one.signal.store(lock_owner::awake);
+    futex_wake(one.signal, 1);
+  }
+
+  const bool at_once_;
   lock_owner* first_ = nullptr;
 };
 
@@ -297,10 +309,11 @@ class alignas(64) lock_bucket {
 
   // Removes a waiting lock and sets its owner's outcome. Grants locks that waited for it.
   void cancel(lock_object& waiting, lock_outcome why, wake_list& woken) noexcept {
+    const queue_name name = waiting.name;  // the owner may use the object again once it is awake
     remove(waiting);
     waiting.waiting = false;
     decide(*waiting.owner, why, woken);
-    grant_waiters(waiting.name, woken);
+    grant_waiters(name, woken);
   }
 
   bool is_consistent() const noexcept {

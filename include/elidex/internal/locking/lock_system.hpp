@@ -57,9 +57,9 @@
 // 2. A transaction's list has all its lock objects. Other threads add to it only while its id is
 //    set (implicit locks, gaps). Only its own thread removes. end() clears id and list together, so
 //    no object is added to a list that will not be released.
-// 3. State under a latch changes in sections that neither allocate nor throw nor make system calls,
-//    so that they may be hardware regions. Objects come from the transaction's spares, which are
-//    filled before. Wake-ups wait until after the section.
+// 3. State under a latch changes in sections that neither allocate nor throw nor make system calls
+//    (but for wakes_under_latch), so that they may be hardware regions. Objects come from the
+//    transaction's spares, which are filled before. Wake-ups wait until after the section.
 //
 // Order of latches: those of queues, several of them in ascending order, then that of one
 // transaction. The locks of the free lists are taken alone. Callers may hold their own latches
@@ -99,7 +99,8 @@
 //   before, and everything that L saw is visible. If not, L has yet to search.
 //
 // Source: paper 004 sections 4.1 and 4.2. Deviations:
-// - The wait slots and their mutex (lock_sys->wait_mutex) are a futex for each transaction.
+// - The wait slots and their mutex (lock_sys->wait_mutex) are a futex for each transaction, unless
+//   a policy adds them (lock_latches.hpp).
 // - A transaction may upgrade its lock past a waiter for that lock (lock_queue.hpp).
 // - The victim is the cheapest of the whole cycle. MySQL 5.6 compares two of its transactions. The
 //   search has no depth limit.
@@ -266,6 +267,7 @@ class lock_system {
   const std::size_t bucket_mask_;
   std::unique_ptr<lock_bucket[]> buckets_;
   std::array<shard, Latches::shards> shards_;
+  [[no_unique_address]] typename Latches::wait_table waits_;
   deadlock_search search_;  // protected by all latches
   lock_pool pool_;
   std::unique_ptr<std::atomic<member*>[]> members_;
@@ -490,7 +492,7 @@ void lock_system<Latches>::transaction::end() noexcept {
   }
   me_.own_id = 0;
   while (list != nullptr) {
-    wake_list woken;
+    wake_list woken(Latches::wakes_under_latch);
     const std::size_t place = system_.shard_index(list->name);
     {
       const std::lock_guard guard(system_.shards_[place].latch);
@@ -696,7 +698,7 @@ lock_outcome lock_system<Latches>::transaction::request(const lock_request& want
   counters::add(me_.counters.waits);
   if (taken == acquire_result::queued_behind_waiter) {
     counters::add(me_.counters.searches);
-    wake_list woken;
+    wake_list woken(Latches::wakes_under_latch);
     bool decided_here = false;
     {
       const all_latches guard(system_);
@@ -788,7 +790,7 @@ bool lock_system<Latches>::transaction::sleep_until_decided(
 // any more.
 template <class Latches>
 void lock_system<Latches>::transaction::give_up_waiting() {
-  wake_list woken;
+  wake_list woken(Latches::wakes_under_latch);
   {
     const std::lock_guard guard(system_.latch_of(waits_at_));
     if (lock_object* const waiting = me_.waits_in.load(); waiting != nullptr) {
@@ -806,7 +808,9 @@ lock_outcome lock_system<Latches>::transaction::wait(
   const std::chrono::nanoseconds time = timeout.value_or(system_.options_.wait_timeout);
   if (!is_decided()) {
     const auto began = std::chrono::steady_clock::now();
+    const std::size_t slot = system_.waits_.enter();
     if (time <= time.zero() || !sleep_until_decided(time)) give_up_waiting();
+    system_.waits_.leave(slot);
     const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - began;
     counters::add(me_.counters.waited_ns, static_cast<std::uint64_t>(took.count()));
   }
@@ -832,7 +836,7 @@ bool lock_system<Latches>::transaction::unlock_record(const record_address& addr
                                                       lock_mode mode) {
   const lock_request held = record_request(address, mode, lock_kind::record);
   bool found = false;
-  wake_list woken;
+  wake_list woken(Latches::wakes_under_latch);
   {
     const std::lock_guard guard(system_.latch_of(held.name));
     lock_bucket& bucket = system_.bucket_of(held.name);
@@ -900,7 +904,7 @@ void lock_system<Latches>::transaction::inherit_gap(const record_address& from,
     to_who_waits |= done.to_who_waits;
   }
   if (!to_who_waits) return;
-  wake_list woken;
+  wake_list woken(Latches::wakes_under_latch);
   {
     const all_latches guard(system_);
     // A victim's lock leaves the queue, and more locks may be granted. So each search starts from
