@@ -663,7 +663,7 @@ TEST(Threads, ALivelockStops) {
 
 TEST(Threads, TooManyAreRefused) {
   machine m = here();
-  EXPECT_THROW(run(m, {}, bodies(129, [] {})), std::invalid_argument);
+  EXPECT_THROW(run(m, {}, bodies(threads_max + 1, [] {})), std::invalid_argument);
   EXPECT_THROW(run(m, {.cpus = static_cast<unsigned>(m.hardware_threads()) + 1}, {[] {}}),
                std::invalid_argument);
 }
