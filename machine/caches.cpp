@@ -103,7 +103,8 @@ access_cost caches::access(unsigned core, line& l, bool write, bool taken, std::
   // (engine_lines.cpp). Then the rest of the wait adds to the cost.
   if (free > now && (changes_hands || !have)) cycles += free - now;
   if (changes_hands) {
-    l.busy_until = now + cycles + machine_.line_busy_cycles;
+    l.busy_cycles = static_cast<std::uint16_t>(with_all_jitter(machine_.line_busy_cycles));
+    l.busy_until = now + cycles + l.busy_cycles;
   } else if (!have) {
     l.arrived_at = std::max(l.arrived_at, now + cycles);
   }
@@ -120,7 +121,7 @@ access_cost caches::access(unsigned core, line& l, bool write, bool taken, std::
 // such a line if it runs on behind its request, or after an abort.
 std::uint64_t caches::still_to_come(unsigned core, const line& l,
                                     std::uint64_t now) const noexcept {
-  const std::uint64_t from_now = now + machine_.line_busy_cycles;
+  const std::uint64_t from_now = now + l.busy_cycles;
   return l.owner == static_cast<int>(core) && l.busy_until > from_now ? l.busy_until - from_now : 0;
 }
 
@@ -128,6 +129,11 @@ std::uint64_t caches::still_to_come(unsigned core, const line& l,
 std::uint64_t caches::with_jitter(std::uint64_t cycles) noexcept {
   const std::uint64_t most = std::min(machine_.jitter_cycles, cycles);
   return most == 0 ? cycles : cycles - most + next_random(random_) % (2 * most + 1);
+}
+
+// From 0 to twice as many.
+std::uint64_t caches::with_all_jitter(std::uint64_t cycles) noexcept {
+  return machine_.jitter_cycles == 0 ? cycles : next_random(random_) % (2 * cycles + 1);
 }
 
 // What it costs to bring a line to a core that has no copy.

@@ -79,7 +79,8 @@ struct machine {
   std::uint64_t upgrade_near_cycles = 60;  // to write a line that others of the socket have read
   std::uint64_t upgrade_far_cycles = 180;
   std::uint64_t atomic_cycles = 18;  // the extra cost of a locked instruction
-  // for how long a line that moved from cache to cache cannot move again
+  // For how long a line that moved from cache to cache cannot move again, on average: each time
+  // from 0 to twice as long, at random, unless jitter_cycles is 0.
   std::uint64_t line_busy_cycles = 20;
   // Which of the requests that wait for a line is served next: the one that was issued first, one
   // at random, or the first from the socket that has the line.

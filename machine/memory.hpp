@@ -50,7 +50,8 @@ struct line {
   std::uint8_t l3 = 0;
   // the hardware thread whose request for the line came first of those that wait, or -1
   std::int16_t first_waiter = -1;
-  std::uint32_t number = 0;  // its physical address / line_bytes, which selects its cache sets
+  std::uint16_t busy_cycles = 0;  // between its arrival and busy_until
+  std::uint32_t number = 0;       // its physical address / line_bytes, which selects its cache sets
 
   bool in_read_set_of(unsigned thread) const noexcept {
     return (readers[thread / 64] >> thread % 64 & 1) != 0;

@@ -239,6 +239,30 @@ TEST(SharedGenerator, LosesNoNumberUnderItsMutex) {
   EXPECT_EQ(all, expected);
 }
 
+// The numbers of an operation follow each other, whatever other threads draw meanwhile. The state
+// moves on with settle().
+TEST(SharedGenerator, AnOperationsNumbersFollowEachOther) {
+  shared_generator alone(shared_generator::order::none);
+  std::vector<std::uint64_t> expected;
+  for (int i = 0; i < 5; ++i) expected.push_back(alone.below(10'000));
+
+  shared_generator numbers(shared_generator::order::none);
+  thread_draws first(numbers);
+  thread_draws second(numbers);
+  EXPECT_EQ(first.below(10'000), expected[0]);
+  EXPECT_EQ(second.below(10'000), expected[0]);
+  second.settle();
+  EXPECT_EQ(first.below(10'000), expected[1]);
+  first.settle();
+  EXPECT_EQ(second.below(10'000), expected[2]);
+  second.settle();
+  EXPECT_EQ(numbers.below(10'000), expected[3]);
+
+  thread_draws by_itself(numbers, {}, false);
+  EXPECT_EQ(by_itself.below(10'000), expected[4]);
+  EXPECT_EQ(first.below(10'000), numbers.next(numbers.state()) % 10'000);
+}
+
 TEST(SharedGenerator, ChargesWhatItIsTold) {
   static std::uint64_t spent;
   spent = 0;
@@ -247,6 +271,7 @@ TEST(SharedGenerator, ChargesWhatItIsTold) {
   thread_draws shared(numbers, costs);
   thread_draws own(1, costs);
   for (int i = 0; i < 3; ++i) EXPECT_LT(shared.below(10) + own.below(10), 19U);
+  shared.settle();
   EXPECT_EQ(spent, 6 * 52U);
   EXPECT_LT(own.below(1'000'000), shared_generator::modulus);
 }

@@ -321,6 +321,7 @@ std::vector<series> abort_cost(const host::machine& which, const experiment_scal
 std::vector<series> necessity(const host::machine& which, const experiment_scale& scale) {
   std::vector<series> both{{"lock in the read set", {}}, {"lock not read", {}}};
   constexpr std::uint64_t updates = 500 * times_longer;
+  constexpr std::uint64_t held_cycles = 500;  // chosen: longer than a line takes to change hands
   for (const bool reads_lock : {true, false}) {
     struct alignas(64) shared {
       spin_word<std::uint32_t> lock;
@@ -333,7 +334,7 @@ std::vector<series> necessity(const host::machine& which, const experiment_scale
           if (t % 2 == 0) {
             data.lock.lock<spin_on::test_first>();
             const std::uint64_t seen = data.counter;
-            host::spend(50);
+            host::spend(held_cycles);
             data.counter = seen + 1;
             data.lock.unlock();
           } else {
@@ -346,7 +347,7 @@ std::vector<series> necessity(const host::machine& which, const experiment_scale
                 htm::abort<htm::code_lock_busy>();
               }
               const std::uint64_t seen = data.counter;
-              host::spend(50);
+              host::spend(held_cycles);
               data.counter = seen + 1;
               htm::commit();
               done = true;

@@ -28,6 +28,7 @@ struct knobs {
   std::uint64_t division = division_cycles;  // 0: random numbers take no time at all
   std::uint64_t between_cycles = 0;          // from one operation's end to the next one's begin
   bool own_draws = false;                    // a generator for each thread
+  bool forwards = true;                      // thread_draws
   bool at_random = false;                    // between 0 and twice between_cycles instead
 };
 
@@ -94,7 +95,7 @@ class simulated_runner {
     draw_cost costs;
     if (turned_.division != 0) costs = {sim::spend, reduction_cycles, turned_.division};
     if constexpr (requires { use.generator(); }) {
-      if (!turned_.own_draws) return thread_draws(use.generator(), costs);
+      if (!turned_.own_draws) return thread_draws(use.generator(), costs, turned_.forwards);
     }
     return thread_draws(mix(scale_.seed) + thread, costs);
   }
@@ -166,6 +167,7 @@ constexpr std::array counter_variants{
 constexpr std::array set_variants{
     variant{"nothing"},
     variant{"a generator for each thread", {.own_draws = true}},
+    variant{"each random number by itself", {.forwards = false}},
     variant{"random numbers for nothing", {.division = 0}},
     variant{"divisions 100 cycles", {.division = 100}},
     variant{"0 to 100 cycles between them, at random", {.between_cycles = 50, .at_random = true}},

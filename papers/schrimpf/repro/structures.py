@@ -118,17 +118,22 @@ def one_counter(here, paper):
                      worst([*map(of_ratio, ahead, theirs), of_ratio(aborted, 37)]))
 
 
+def gains_of_alignment(figures):
+    return [a / u for a, u in zip(*(heights(figures[f], (*REGIONS, "TAS"), CORES)
+                                    for f in ("S-3.15", "S-3.14")))]
+
+
 @claim("S-3.15", "S-3.14", "S-3.15", varied=True, shared=["S-3.14"], by_prefix=True)
-def alignment(here, _):
-    """Aligning per-core counters: speedup about 10 (HLE and RTM, 4 threads), and more with 4
-    threads than with 2."""
-    *gains, tas = (a / u for a, u in zip(*(heights(here[f], (*REGIONS, "TAS"), CORES)
-                                           for f in ("S-3.15", "S-3.14"))))
+def alignment(here, paper):
+    """Aligning per-core counters: speedup about 10, and more with 4 threads than with 2. The
+    thesis's figures have 6.6 times for HLE and 40 times for RTM with 4 threads: these are judged."""
+    *gains, tas = gains_of_alignment(here)
+    *theirs, _ = gains_of_alignment(paper)
     scales = all(at(here["S-3.15"][name], CORES) > at(here["S-3.15"][name], 2) for name in REGIONS)
-    return Judgement("about 10 times, and scales",
+    return Judgement(say("HLE {}, RTM {} times; scales", *theirs),
                      say("HLE {}, RTM {} times (TAS {}); {}", *gains, tas,
                          "scales" if scales else "does not scale"),
-                     worst([of_shape(scales), *(of_ratio(gain, 10) for gain in gains)]))
+                     worst([of_shape(scales), *map(of_ratio, gains, theirs)]))
 
 
 @claim("S-3.16", "S-3.15", "S-3.16", varied=True, by_prefix=True)

@@ -68,6 +68,16 @@ class shared_generator {
   shared_generator(const shared_generator&) = delete;
   shared_generator& operator=(const shared_generator&) = delete;
 
+  [[nodiscard]] order how() const noexcept { return order_; }
+  // relaxed, without partners: the threads' races for this word are what is wanted.
+  [[nodiscard]] std::uint64_t state() const noexcept {
+    return state_.load(std::memory_order_relaxed);
+  }
+  void set_state(std::uint64_t to) noexcept { state_.store(to, std::memory_order_relaxed); }
+  [[nodiscard]] static std::uint64_t next(std::uint64_t state) noexcept {
+    return (state * 32'719 + 3) % modulus;
+  }
+
   // From any thread. Without an order, threads that read the same state draw the same number.
   [[nodiscard]] std::uint64_t below(std::uint64_t bound, const draw_cost& costs = {}) {
     if (order_ == order::none) return draw(bound, costs);
@@ -77,11 +87,10 @@ class shared_generator {
 
  private:
   std::uint64_t draw(std::uint64_t bound, const draw_cost& costs) {
-    // relaxed, without partners: the threads' races for this word are what is wanted.
-    const std::uint64_t before = state_.load(std::memory_order_relaxed);
+    const std::uint64_t before = state();
     costs.reduce();
-    const std::uint64_t drawn = (before * 32'719 + 3) % modulus;
-    state_.store(drawn, std::memory_order_relaxed);
+    const std::uint64_t drawn = next(before);
+    set_state(drawn);
     costs.divide();
     return drawn % bound;
   }
@@ -92,25 +101,51 @@ class shared_generator {
 };
 
 // A thread's random numbers: from the generator that all threads share, or from one of its own.
+//
+// An operation draws its numbers one after the other, and then calls settle(). A core forwards what
+// it has stored to its own next load, so the numbers of one operation come from one load of the
+// shared state. Its stores to the line leave the core together, once it has the line. The divisions
+// are off the path from state to state, but one after the other. The simulated machine has no store
+// buffers, so this class does it. `forwards` false: each draw loads, stores and divides by itself.
 class thread_draws {
  public:
-  explicit thread_draws(shared_generator& shared, const draw_cost& costs = {}) noexcept
-      : shared_(&shared), costs_(costs) {}
+  explicit thread_draws(shared_generator& shared, const draw_cost& costs = {},
+                        bool forwards = true) noexcept
+      : shared_(&shared),
+        costs_(costs),
+        forwards_(forwards && shared.how() == shared_generator::order::none) {}
   // The same numbers at most, independent of other threads'.
   explicit thread_draws(std::uint64_t seed, const draw_cost& costs = {}) noexcept
       : own_(seed), costs_(costs) {}
 
   [[nodiscard]] std::uint64_t below(std::uint64_t bound) {
-    if (shared_ != nullptr) return shared_->below(bound, costs_);
+    if (shared_ == nullptr) {
+      costs_.reduce();
+      costs_.divide();
+      return own_.below(std::min(bound, shared_generator::modulus));
+    }
+    if (!forwards_) return shared_->below(bound, costs_);
+    if (drawn_ == 0) state_ = shared_->state();
     costs_.reduce();
-    costs_.divide();
-    return own_.below(std::min(bound, shared_generator::modulus));
+    state_ = shared_generator::next(state_);
+    ++drawn_;
+    return state_ % bound;
+  }
+
+  // To be called behind an operation's last draw.
+  void settle() {
+    if (drawn_ == 0) return;
+    shared_->set_state(state_);
+    for (; drawn_ != 0; --drawn_) costs_.divide();
   }
 
  private:
   shared_generator* shared_ = nullptr;
   random_bits own_{0};
   draw_cost costs_;
+  bool forwards_ = false;
+  std::uint64_t state_ = 0;  // of the shared generator, as this thread sees it
+  unsigned drawn_ = 0;       // since the last settle()
 };
 
 // Section 3.3.1: a transfer between two accounts, or a look at one.
@@ -133,12 +168,15 @@ class bank_use {
     void operation() {
       closed_bank<Lock>& bank = use_.bank_;
       if (draws_.below(100) < use_.settings_.read_pct) {
-        seen_ += bank.balance(draws_.below(bank.size()));
+        const std::size_t of = draws_.below(bank.size());
+        draws_.settle();
+        seen_ += bank.balance(of);
         return;
       }
       const std::size_t from = draws_.below(bank.size());
       const std::size_t to = draws_.below(bank.size());
       const auto money = static_cast<std::int64_t>(draws_.below(transfer_max));
+      draws_.settle();
       bank.withdraw(from, money);
       bank.deposit(to, money);
     }
@@ -294,6 +332,7 @@ class set_use {
     const unsigned of_each = (100 - settings_.read_pct) / 2;
     const std::uint64_t kind = draws.below(2UL * of_each + settings_.read_pct);
     const int value = static_cast<int>(draws.below(settings_.value_range));
+    draws.settle();
     if (kind < of_each) return {operation_kind::insert, value};
     if (kind < 2UL * of_each && !mine.empty()) return {operation_kind::remove, mine.take_oldest()};
     return {operation_kind::contains, value};
