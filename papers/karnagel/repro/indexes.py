@@ -7,19 +7,15 @@ from panels import COLOURS, figure, lines, looks
 from verdicts import (AGREES_RATIO, DIFFERS, Judgement, compared, conflicts_by_place, numbers,
                       of_shape, say, shares_told)
 
-from .runs import (BTREE, DELTA, FAMILY, INSERTS, KEYS, SOCKET, SOCKETS, TUNED, at, by_inserts,
-                   by_threads, inserts_of)
+from .runs import (BTREE, BTREE_RTM, DELTA, DELTA_RTM, FAMILY, INSERTS, KEYS, SOCKET, SOCKETS,
+                   TUNED, TUNED_RTM, at, by_inserts, by_threads, inserts_of)
 
 MIXES = (0, 5, 20, 100)  # figures 3a and 4a
 ONE_SOCKET = (1, 2, 4, 8)
 TWO_SOCKETS = (1, 2, 4, 8, 16, 32)  # 32: two hardware threads on each core
 NEVER_BELOW = 0.95  # "at or above": what runs of different seeds differ by
 FAR_ABOVE = 2
-NO_RUNNING_AHEAD = ("The machine waits for each line by itself, while a CPU runs ahead through a "
-                    "linear search: natively both searches take equally long, here the binary one "
-                    "is up to twice as fast.")
-DELTA_RW, DELTA_RTM, TUNED_RTM, BTREE_RW, BTREE_RTM = (
-    DELTA + "/rw", DELTA + "/rtm", TUNED + "/rtm", BTREE + "/rw", BTREE + "/rtm")
+DELTA_RW, BTREE_RW = DELTA + "/rw", BTREE + "/rw"
 F5_LOCKS = [f"{BTREE}/{lock}" for lock in ("rw", "spin", "rtm", "hle")]
 F6_LOCKS = [f"{DELTA}/{lock}" for lock in ("rw", "spin", "rtm", "rtm-noretry", "hle")]
 F9_LOCKS = [*F6_LOCKS[:3], TUNED_RTM]
@@ -230,10 +226,7 @@ def break_even(runs):
               turned=[FRIENDLY, at(DELTA_RW, 100)])
 def speed_up(runs):
     eight, four = (over(runs, TUNED_RTM, DELTA_RW, 100, n) for n in (8, 4))
-    return compared([eight], [4.6], " x", say(
-        "With 4 threads {} x.", four) + runs.of_machine(
-            " Two hardware threads of a core share its caches here, but not what executes "
-            "instructions: eight are up to twice as fast as four. " + NO_RUNNING_AHEAD))
+    return compared([eight], [4.6], " x", say("With 4 threads {} x.", four))
 
 
 @FAMILY.claim("K-F10", [p for index in (DELTA_RW, TUNED_RTM) for i in (0, 100)
@@ -246,5 +239,4 @@ def scaling(runs):
     holds = (1 / AGREES_RATIO <= read <= 1 and write > FAR_ABOVE and min(grows) > AGREES_RATIO)
     return Judgement("slightly below at 0 %; far above at 100 %; scales from 4 to 8",
                      say("{} x; {} x; {} x", read, write, grows), of_shape(holds),
-                     "The RW lock stands over the original index, as in the paper's figure 9."
-                     + runs.of_machine(" " + NO_RUNNING_AHEAD))
+                     "The RW lock stands over the original index, as in the paper's figure 9.")

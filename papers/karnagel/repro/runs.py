@@ -10,6 +10,7 @@ import machines
 from experiments import Point, Turned
 
 DELTA, TUNED, BTREE = "delta", "delta-tuned", "btree"
+DELTA_RTM, TUNED_RTM, BTREE_RTM = (f"{index}/rtm" for index in (DELTA, TUNED, BTREE))
 INSERTS = (0, 1, 2, 5, 20, 50, 100)  # in %
 KEYS = {"smoke": 1_000_000, "full": 20_000_000}
 OPERATIONS = {"smoke": 2_000, "full": 10_000}  # of each thread

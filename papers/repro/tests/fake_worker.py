@@ -105,7 +105,7 @@ def karnagel(request):
     if (index, lock, inserts) == ("delta", "rtm", 2):
         mops = 1.001 * (1 + (threads - 1) * 0.98**4)
     return {"index": request["index"], "workload": request["workload"], "dist": "uniform", "threads": threads,
-            "machine": Path(request["machine_file"]).stem, "mops": mops, "aborts_per_op": 0.1, "wasted_pct": 1, "seed": request["seed"], "lines_per_commit": 93,
+            "machine": Path(request["machine_file"]).stem, "mops": mops, "aborts_per_op": 0.1, "wasted_pct": 1, "seed": request["seed"], "lines_per_commit": {"delta": 93, "delta-tuned": 47}.get(index, 20),
             "fallback_pct": taken[0] + (taken[1] - taken[0]) * inserts / 100,
             "conflicts": [{"where": "dictionary size", "true_sharing": 3, "false_sharing": 0},
                           {"where": "leaf", "true_sharing": 0, "false_sharing": 1}]}

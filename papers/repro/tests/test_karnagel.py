@@ -20,6 +20,9 @@ SOCKETS = {"machine": kr.SOCKETS}
 
 # (claim, point, what is done to its run, verdict): what the machine must not get away with.
 BENT = [
+    ("K-FP2", at("delta/rtm", 0), {"lines_per_commit": 65}, "near"),
+    ("K-FP3", at("btree/rtm", 0), {"lines_per_commit": 41}, "differs"),
+    ("K-FP4", at("delta-tuned/rtm", 0), {"lines_per_commit": 70}, "near"),
     ("K-F3", at("delta/rw", 100, **SOCKETS), {"mops": 4}, "differs"),
     ("K-F3", at("delta/rw", 0, 16, **SOCKETS), {"mops": 16}, "differs"),
     ("K-F3", at("delta/none", 0, 16, **SOCKETS), {"mops": 9}, "differs"),
