@@ -62,15 +62,19 @@ TPCC_SCALE = {"customers": 300, "items": 10_000}
 DEFAULTS = {"retries": 128, "quantum": 0, "leaf_version": "head", "items": TPCC_SCALE["items"],
             "readers": "snapshots"}
 LEAN = (("leaf_version", "none"),)
+SPEED = "instructions_per_100_cycles"
 # What is turned one at a time. The machine's own values and DEFAULTS are what it is otherwise.
 KNOBS = {
     "retries": (8, 16, 64, 128, 1000), "abort_cycles": (80, 160, 300), "quantum": (0, 50, 200),
-    "instruction_cycles": (1, 3, 6), "line_order": (0, 1, 2), "jitter_cycles": (0, 5, 50),
+    SPEED: (100, 200, 400), "window_instructions": (0,),
+    "requests_outlive_aborts": (0,), "commit_writes_cycles": (0,), "line_order": (0, 1, 2),
+    "jitter_cycles": (0, 5, 50),
     "leaf_version": ("none", "head", "line"), "items": (100_000,), "readers": ("transactions",)
 }
 # One other value of each knob, and two of the number of retries. Only full scale turns the others.
 SMOKE_KNOBS = {
-    "retries": (16, 128, 1000), "instruction_cycles": (6,), "jitter_cycles": (0,),
+    "retries": (16, 128, 1000), SPEED: (100,),
+    "requests_outlive_aborts": (0,), "jitter_cycles": (0,),
     "leaf_version": ("none",), "items": (100_000,), "readers": ("transactions",)
 }
 # Knobs of an index, not of the machine: the others run the same whatever they say.
@@ -156,13 +160,13 @@ def size(point, scale):
 
 
 def knobs(point, scale):
-    """Those that the index has. At smoke scale points below theta 0.6 turn only what an instruction
-    costs, and other points all but that."""
+    """Those that the index has. At smoke scale points below theta 0.6 turn only what instructions
+    cost, and other points all but that."""
     turned = dict(KNOBS if scale == "full" else SMOKE_KNOBS)
     if scale == "smoke" and theta_of(point) < 0.6 and not warehouses_of(point):
-        turned = {"instruction_cycles": turned["instruction_cycles"]}
+        turned = {SPEED: turned[SPEED]}
     elif scale == "smoke":
-        del turned["instruction_cycles"]
+        del turned[SPEED]
     return {name: values for name, values in turned.items()
             if point.index in KNOBS_OF.get(name, (point.index,))}
 

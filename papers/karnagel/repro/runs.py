@@ -19,9 +19,12 @@ SOCKETS = machines.MACHINES / "sandybridge-ep-2x8.machine"
 
 # The paper does not say how often TSX-R tries again: its number is turned first.
 OUR_RETRIES = 8  # after conflicts: retry_budgets in retry.hpp
-KNOBS = {"retries": (1, 2, 4, 32, 128), "abort_cycles": (80, 300), "instruction_cycles": (1, 6),
-         "quantum": (50, 200)}
-SMOKE_KNOBS = {"retries": (1, 2, 4, 32), "abort_cycles": (300,), "instruction_cycles": (6,)}
+KNOBS = {"retries": (1, 2, 4, 32, 128), "abort_cycles": (80, 300),
+         "instructions_per_100_cycles": (100, 400), "window_instructions": (0,),
+         "shared_core_percent": (50, 100), "read_table_sets": (1,), "quantum": (50, 200)}
+# read_table_sets 1: a transaction may read little more than what the L1 holds.
+SMOKE_KNOBS = {"retries": (1, 2, 4, 32), "abort_cycles": (300,), "window_instructions": (0,),
+               "shared_core_percent": (50,), "read_table_sets": (1,)}
 
 
 def at(index, inserts, threads=8, machine=SOCKET, knobs=()):
