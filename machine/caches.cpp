@@ -103,7 +103,7 @@ access_cost caches::access(unsigned core, line& l, bool write, bool taken, std::
   // (engine_lines.cpp). Then the rest of the wait adds to the cost.
   if (free > now && (changes_hands || !have)) cycles += free - now;
   if (changes_hands) {
-    l.busy_cycles = static_cast<std::uint16_t>(with_all_jitter(machine_.line_busy_cycles));
+    l.busy_cycles = static_cast<std::uint16_t>(uniform_with_mean(machine_.line_busy_cycles));
     l.busy_until = now + cycles + l.busy_cycles;
   } else if (!have) {
     l.arrived_at = std::max(l.arrived_at, now + cycles);
@@ -132,7 +132,7 @@ std::uint64_t caches::with_jitter(std::uint64_t cycles) noexcept {
 }
 
 // From 0 to twice as many.
-std::uint64_t caches::with_all_jitter(std::uint64_t cycles) noexcept {
+std::uint64_t caches::uniform_with_mean(std::uint64_t cycles) noexcept {
   return machine_.jitter_cycles == 0 ? cycles : next_random(random_) % (2 * cycles + 1);
 }
 

@@ -109,7 +109,7 @@ class caches {
 
   std::uint64_t cores_of_socket(unsigned socket) const noexcept;
   std::uint64_t with_jitter(std::uint64_t cycles) noexcept;
-  std::uint64_t with_all_jitter(std::uint64_t cycles) noexcept;
+  std::uint64_t uniform_with_mean(std::uint64_t cycles) noexcept;
   std::uint64_t still_to_come(unsigned core, const line& l, std::uint64_t now) const noexcept;
   std::uint64_t fetch(unsigned core, line& l, bool write);
   std::uint64_t invalidate_others(unsigned core, line& l) noexcept;

@@ -53,7 +53,7 @@ void engine::put_on(program_thread& t, unsigned number) {
   cpus_[number].runs = &t;
   const std::uint64_t from = std::max(t.clock, cpus_[number].free_at);
   const bool was_ready = t.is == state::ready;
-  if (was_ready) t.counts.ready_cycles += from - t.clock;
+  t.counts.ready_cycles += from - t.clock;
   t.clock = from;
   t.slice_began = from;
   t.cpu = number;

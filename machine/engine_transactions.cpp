@@ -81,11 +81,14 @@ void engine::commit() {
   pending_write_ = {};
   charge_instructions();
   wait_for_misses(me);
-  me.clock += machine_.commit_cycles;
-  if (me.tx.depth == 1 && me.tx.has_written()) me.clock += machine_.commit_writes_cycles;
+  const bool writes = me.tx.depth == 1 && me.tx.has_written();
+  const std::uint64_t of_writes = writes ? machine_.commit_writes_cycles : 0;
+  const std::uint64_t exposed = std::min(of_writes, machine_.commit_exposed_cycles);
+  me.clock += machine_.commit_cycles + exposed;
   take_turn();
   if (--me.tx.depth > 0) return;
   end_transaction(me, nullptr);
+  me.clock += of_writes - exposed;
 }
 
 void engine::abort(std::uint8_t code) {

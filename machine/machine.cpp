@@ -61,6 +61,7 @@ constexpr std::array table{
     parameter{"begin_cycles", &machine::begin_cycles, 0, 10'000},
     parameter{"commit_cycles", &machine::commit_cycles, 0, 10'000},
     parameter{"commit_writes_cycles", &machine::commit_writes_cycles, 0, 10'000},
+    parameter{"commit_exposed_cycles", &machine::commit_exposed_cycles, 0, 10'000},
     parameter{"abort_cycles", &machine::abort_cycles, 0, 100'000},
     parameter{"aborted_lines_in_l2", &machine::aborted_lines_in_l2, 0, 1},
     parameter{"requests_outlive_aborts", &machine::requests_outlive_aborts, 0, 1},

@@ -79,8 +79,8 @@ struct machine {
   std::uint64_t upgrade_near_cycles = 60;  // to write a line that others of the socket have read
   std::uint64_t upgrade_far_cycles = 180;
   std::uint64_t atomic_cycles = 18;  // the extra cost of a locked instruction
-  // For how long a line that moved from cache to cache cannot move again, on average: each time
-  // from 0 to twice as long, at random, unless jitter_cycles is 0.
+  // The mean time for which a line that moved between caches cannot move again. Each time is drawn
+  // evenly from 0 to twice the mean. If jitter_cycles is 0, each time is the mean.
   std::uint64_t line_busy_cycles = 20;
   // Which of the requests that wait for a line is served next: the one that was issued first, one
   // at random, or the first from the socket that has the line.
@@ -119,6 +119,8 @@ struct machine {
   // The extra cost of a commit if the transaction has written or elides a lock: what it has written
   // must reach the L1.
   std::uint64_t commit_writes_cycles = 31;
+  // The first so many of these pass before the transaction has committed: others can abort it.
+  std::uint64_t commit_exposed_cycles = 31;
   std::uint64_t abort_cycles = 160;
   // Whether the core's L2 still has the lines that an aborted transaction has written. 0 or 1; with
   // 0 they come back from the L3.

@@ -106,9 +106,10 @@ struct thread_report : transaction_counts {
   std::uint64_t cycles = 0;  // the thread's clock at its end
   std::uint64_t accesses = 0;
   std::uint64_t instructions = 0;
-  std::uint64_t ready_cycles = 0;    // of `cycles`: without a CPU, able to run
-  std::uint64_t waiting_cycles = 0;  // of `cycles`: asleep, from the call to the wake-up's end
-  transaction_counts elided;         // of the transactions: those by HLE
+  std::uint64_t ready_cycles = 0;  // of `cycles`: without a CPU, able to run
+  // Of `cycles`: asleep, from the end of the system call until the thread may run again.
+  std::uint64_t waiting_cycles = 0;
+  transaction_counts elided;  // of the transactions: those by HLE
   std::uint64_t committed_lines =
       0;  // read or written by committed transactions, without those of the thread's own stack
   std::uint64_t transactional_cycles = 0;  // in transactions, as a CPU's counters count them

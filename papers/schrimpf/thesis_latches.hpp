@@ -11,7 +11,7 @@
 //   elided_lock_mutex_latches       "lock-mutex": only the lock system's mutex has HLE
 //   elided_transaction_latches      "transaction latches": only those have HLE
 //
-// page_latch_of<Latches> is what a variant makes of InnoDB's other mutexes (page_latches.hpp).
+// page_latch_of<Latches> is the type of a variant's mutexes of pages (page_latches.hpp).
 // wait_slots is InnoDB's table of waiting threads, which no variant changes (section 4.2).
 //
 // Deviations: the thesis retries after any abort at once, we wait first until the latch is free

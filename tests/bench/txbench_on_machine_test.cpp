@@ -79,7 +79,7 @@ TEST_F(txbench_on_machine, think_time_is_idle) {
   EXPECT_NEAR(half.answer.at("idle_cycles").get<double>(), 160 * 150e3, 160 * 40e3);
 }
 
-// More clients than the machine has hardware threads take turns. All rows are right behind it.
+// More clients than hardware threads take turns. Afterwards every row is right.
 TEST_F(txbench_on_machine, clients_share_the_cores) {
   for (const char* const name : {"db/2pl:unmodified", "db/2pl:hle", "db/2pl:lock-mutex"}) {
     SCOPED_TRACE(name);

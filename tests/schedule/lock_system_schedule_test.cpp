@@ -328,10 +328,12 @@ TEST(LockSystemWaitSchedules, ThreeThatBeginToWait) {
 
 TEST(LockSystemWaitSchedules, GrantedTogether) {
   EXPECT_EQ(explore<granted_together<plain_shards>>(schedules(1'000)), "");
+  EXPECT_EQ(explore<granted_together<plain_latches>>(schedules(1'000)), "");
   EXPECT_EQ(explore<granted_together<unmodified_latches>>(schedules(1'000)), "");
 }
 TEST(LockSystemWaitSchedules, LateWakeUps) {
   EXPECT_EQ(explore<late_wake_up<plain_shards>>(schedules(1'000)), "");
+  EXPECT_EQ(explore<late_wake_up<plain_latches>>(schedules(1'000)), "");
   EXPECT_EQ(explore<late_wake_up<unmodified_latches>>(schedules(1'000)), "");
 }
 

@@ -17,17 +17,20 @@ using namespace papers;
 // Shards that are never elided: inside of a region a search for cycles sees everything at one
 // moment.
 struct plain_shards : latches<posix_mutex, posix_mutex, 4> {};
+// One latch, and wake-ups behind the sections.
+struct plain_latches : latches<posix_mutex, posix_mutex> {};
 
 using latches_under_test =
     ::testing::Types<unmodified_latches, hle_latches, retried_latches, pthread_elision_latches,
                      elided_lock_mutex_latches, elided_transaction_latches, sharded_latches<>,
-                     plain_shards>;
+                     plain_shards, plain_latches>;
 
 struct latches_name {
   template <class Latches>
   static std::string GetName(int number) {
-    static const char* const names[] = {"unmodified", "hle",         "retried", "pthread_elision",
-                                        "lock_mutex", "transaction", "sharded", "plain_shards"};
+    static const char* const names[] = {"unmodified",      "hle",          "retried",
+                                        "pthread_elision", "lock_mutex",   "transaction",
+                                        "sharded",         "plain_shards", "plain"};
     return names[number];
   }
 };

@@ -290,14 +290,14 @@ def bits_over_masstree(runs, thetas):
 
 
 FAMILY.claim("E-F10b", [*EUNO, *MASS], FIGURE_10, beside=BITS,
-             full=rest_of_curve(EUNO_TREE, MASSTREE),
+             full=rest_of_curve(EUNO_TREE, KEY_BITS, MASSTREE),
              turned=[at(EUNO_TREE, 0.5), at(MASSTREE, 0.5)],
              judge=lambda runs: means_of(runs, EUNO_TREE, [MASSTREE], LOW, [1.3685], "1.3685 x",
                                          bits_over_masstree(runs, LOW)))
 
 
 @FAMILY.claim("E-F10c", [*EUNO, *MASS], FIGURE_10, beside=[*curve(HTM_MASSTREE), *BITS, *OUR],
-              full=rest_of_curve(EUNO_TREE, MASSTREE, HTM_MASSTREE, OUR_TREE),
+              full=rest_of_curve(EUNO_TREE, KEY_BITS, MASSTREE, HTM_MASSTREE, OUR_TREE),
               turned=[EUNO_HOTTEST, at(MASSTREE, 0.99)])
 def high_tree(runs):
     masstree = runs[at(MASSTREE, 0.99)].mops

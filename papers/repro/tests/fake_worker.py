@@ -20,7 +20,7 @@ from papers.schrimpf.repro.runs import read_figure  # noqa: E402
 NOT_DIGITISED = {
     "K-F7": {"8 ways, machine": [(20, 0), (320, 1)], "4 ways, machine": [(47, 0.06), (93, 0.66)]},
     "S-2.2": {"TAS": [(2, 75), (3, 88), (4, 94)], "TAS-T": [(2, 5), (3, 20), (4, 30)]},
-    "S-abort": {"explicit abort": [(0, 160), (16, 200), (256, 1000)]},
+    "S-abort": {"aborted": [(0, 160), (16, 200), (256, 1000)], "committed": [(0, 12), (16, 40), (256, 500)]},
     "S-3.0": {"lock in the read set": [(0, 0)], "lock not read": [(0, 3)]},
     "S-3.3.3": {name: [(448, 0), (512, 0), (576, 100)] for name in ("read", "written")},
     "S-3.4": {"lock: transactional of all cycles, %": [(1, 75), (2, 75), (4, 75)],

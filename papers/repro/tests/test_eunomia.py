@@ -167,7 +167,7 @@ class Planning(unittest.TestCase):
         self.assertEqual(knobs[er.TREE_STEPS[0]], {"none", "retries"})
         self.assertEqual(knobs[er.OUR_TREE], {"none", "retries"})
         self.assertEqual(knobs[er.TREE_STEPS[2]], {"none", "retries", "jitter_cycles",
-                                                "requests_outlive_aborts"})
+                                                "requests_outlive_aborts", "commit_exposed_cycles"})
         self.assertNotIn(er.OUR_TREE, {p.index for p, _ in asked("E-F16a", known=[er.HTM_TREE, *er.TREE_STEPS])})
 
     def test_every_index_with_regions_has_retries(self):

@@ -41,6 +41,7 @@ BENT_EVENTS = [
     ("S-5.6", tr.HLE, 4, "misc1", 7, "near"),
     ("S-5.6", tr.HLE, 64, "misc1", 100, "differs"),
     ("S-5.6", tr.LOCK_MUTEX, 1, "misc3", 1, "differs"),
+    ("S-5.6", tr.LOCK_MUTEX, 1, "misc1", 0, "differs"),
     ("S-5.6", tr.LATCHES, 64, "misc3", 0, "differs"),
 ]
 

@@ -282,10 +282,10 @@ std::vector<series> list_items(const host::machine& which, const experiment_scal
     volatile std::uint64_t value = 0;
   };
   std::vector<series> both{{"read", {}}, {"written", {}}};
-  constexpr std::size_t most = 1'024;
+  constexpr std::size_t most = 8'192;
   const auto list = std::make_unique<item[]>(most);
   for (std::size_t i = 0; i + 1 < most; ++i) list[i].next = &list[i + 1];
-  for (std::size_t items = 128; items <= most; items += 64) {
+  for (std::size_t items = 128; items <= most; items += items < 1'024 ? 64 : 1'024) {
     for (const bool writes : {false, true}) {
       const auto walk = [&](bool writing) {
         const item* last = nullptr;

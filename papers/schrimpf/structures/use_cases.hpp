@@ -105,8 +105,9 @@ class shared_generator {
 // An operation draws its numbers one after the other, and then calls settle(). A core forwards what
 // it has stored to its own next load, so the numbers of one operation come from one load of the
 // shared state. Its stores to the line leave the core together, once it has the line. The divisions
-// are off the path from state to state, but one after the other. The simulated machine has no store
-// buffers, so this class does it. `forwards` false: each draw loads, stores and divides by itself.
+// do not delay the next state, but the divider does one at a time. The simulated machine has no
+// store buffer, so this class models the forwarding. `forwards` false: each draw loads, stores and
+// divides by itself.
 class thread_draws {
  public:
   explicit thread_draws(shared_generator& shared, const draw_cost& costs = {},
@@ -132,7 +133,7 @@ class thread_draws {
     return state_ % bound;
   }
 
-  // To be called behind an operation's last draw.
+  // Call it after an operation's last draw.
   void settle() {
     if (drawn_ == 0) return;
     shared_->set_state(state_);

@@ -8,15 +8,16 @@
 // A page has a mutex, which protects the number of its holders (buf_fix_count) and the time of its
 // last access, and a latch for readers and writers. Sixteen latches protect the hash table of all
 // pages. To get a page (buf_page_get_gen) a thread takes the latch of the page's hash cell, then
-// the page's mutex, gives back the former, counts itself in, gives back the mutex, and takes the
-// page's latch. To give it back (buf_page_release) it counts itself out under the mutex.
+// the page's mutex. It then releases the cell's latch, increments the holder count, releases the
+// mutex, and takes the page's latch. To give the page back (buf_page_release) it decrements the
+// count under the mutex and releases the latch.
 //
 // Mutex is the type that the thesis's low-level variants elide. Its section writes the word of the
 // hash table's latch, which all threads share, and the page's own words. The thesis finds two
 // thirds of its low-level aborts in buf_page_get_gen.
 //
-// Thread-safety: all members, from any thread. A thread that holds a page shared may wait for
-// another one; who holds one exclusively must not. Errors: the mutex's.
+// Thread-safety: all members, from any thread. A thread may take a page while it holds others
+// shared, but not while it holds one exclusively. Errors: the mutex's.
 // Source: paper 004 section 5.3; InnoDB 5.6's order of latches. Deviations: all pages are in
 // memory, so that nothing is read from a file. There is no list of least recently used pages.
 

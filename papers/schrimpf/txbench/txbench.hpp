@@ -119,7 +119,7 @@ struct request {
   std::vector<std::uint64_t> keys;  // that are updated, ascending
 };
 
-// What a store does about the pages of its rows (page_latches.hpp): nothing.
+// The default policy for the pages of rows (page_latches.hpp): no latches.
 struct no_pages {
   void search(std::size_t, std::uint64_t) const noexcept {}
   void read(std::size_t, std::uint64_t) const noexcept {}

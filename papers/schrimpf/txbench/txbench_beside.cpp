@@ -13,8 +13,8 @@ namespace {
 
 // As the library's variants, with the thesis's loop (section 2.4.3, TAS-T): it exchanges before it
 // looks.
-struct exchanging_lock_mutex_latches : latches<hle_spin_loop, posix_mutex> {};
-struct exchanging_transaction_latches : latches<posix_mutex, hle_spin_loop> {};
+struct exchanging_lock_mutex_latches : innodb_latches<hle_spin_loop, posix_mutex> {};
+struct exchanging_transaction_latches : innodb_latches<posix_mutex, hle_spin_loop> {};
 
 }  // namespace
 

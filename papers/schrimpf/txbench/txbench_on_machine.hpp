@@ -15,9 +15,9 @@
 //
 // A client thinks between its transactions for a time drawn evenly between 0 and twice
 // think_cycles, so that clients do not march in step. The server's thread sleeps meanwhile. Drawing
-// the request is a part of that time: the thesis's client is another computer. A transaction begins
-// when the client has thought, so it may wait for a CPU first. With more clients than hardware
-// threads they take turns (machine/engine_scheduler.cpp).
+// the request is a part of that time: the thesis's client is another computer. Latency starts when
+// the think time ends, so it includes the wait for a CPU. With more clients than hardware threads
+// they take turns (machine/engine_scheduler.cpp).
 //
 // With `pages` a transaction takes InnoDB's page latches too, of pages of 16 KiB under one root for
 // each table (page_latches.hpp).

@@ -7,11 +7,11 @@
 //                       all, as in MySQL 8 and MariaDB 10.6.
 //
 // A policy defines the types system_latch and transaction_latch, which have lock() and unlock().
-// Its constant `shards` is the number of system latches, a power of two. Two members are there for
-// measuring InnoDB, and `latches` defines them as nothing and false:
-//   wait_table         enter() and leave() are called around each wait.
-//   wakes_under_latch  A waiter is woken within the section that decides its request, which makes a
-//                      system call there.
+// Its constant `shards` is the number of system latches, a power of two. Two more members model
+// InnoDB, and `latches` switches both off:
+//   wait_table         A transaction calls enter() before a wait and leave() after it.
+//   wakes_under_latch  The thread that decides a request wakes the waiter before it releases the
+//                      latch, which takes a system call.
 // lock_system::latch_counts() includes each latch that has stats(). Drop-in mutexes are counted
 // with all mutexes without a name (lock_names.hpp).
 //

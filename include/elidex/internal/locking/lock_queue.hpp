@@ -163,10 +163,10 @@ struct alignas(64) lock_object {
   }
 };
 
-// Transactions with a decided outcome, to be woken when the latch is free again.
+// Transactions with a decided outcome. wake_all() wakes them after the latch is released. With
+// `at_once`, add() does (lock_latches.hpp, wakes_under_latch).
 class wake_list {
  public:
-  // `at_once`: add() wakes (lock_latches.hpp, wakes_under_latch).
   explicit wake_list(bool at_once) noexcept : at_once_(at_once) {}
 
   void add(lock_owner& one) noexcept {

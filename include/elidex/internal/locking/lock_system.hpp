@@ -59,7 +59,7 @@
 //    no object is added to a list that will not be released.
 // 3. State under a latch changes in sections that neither allocate nor throw nor make system calls
 //    (but for wakes_under_latch), so that they may be hardware regions. Objects come from the
-//    transaction's spares, which are filled before. Wake-ups wait until after the section.
+//    transaction's spares, which are filled before. By default, wake-ups follow the section.
 //
 // Order of latches: those of queues, several of them in ascending order, then that of one
 // transaction. The locks of the free lists are taken alone. Callers may hold their own latches
