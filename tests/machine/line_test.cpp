@@ -526,6 +526,59 @@ TEST(Jitter, EndsAnAbortInStepThatWouldNeverEnd) {
   EXPECT_TRUE(both_commit(m, computing + 1));
 }
 
+// Three threads increment one counter. While one has the line, the next one's request waits for it,
+// so the line leaves before the commit each time. With jitter it stays for a random time.
+TEST(Jitter, ThreeThreadsDoNotAbortEachOtherForEver) {
+  constexpr u64 too_many = 5'000;
+  const auto attempts_of = [](u64 jitter) {
+    machine m = read_machine(ELIDEX_TEST_MACHINES "/haswell-i5-4670t.machine");
+    set_parameter(m, "jitter_cycles", jitter);
+    set_parameter(m, "commit_exposed_cycles", 31);
+    static cell counter;
+    u64 most = 0;
+    const auto increment = [&] {
+      for (int i = 0; i < 200; ++i) {
+        u64 attempts = 1;
+        while (!region([] { counter.value = counter.value + 1; }).started()) {
+          if (++attempts == too_many) break;
+        }
+        most = std::max(most, attempts);
+        spend(150);
+      }
+    };
+    run(m, {}, {increment, increment, increment});
+    return most;
+  };
+  EXPECT_EQ(attempts_of(0), too_many) << "they are never in step";
+  EXPECT_LT(attempts_of(7), too_many / 10);
+}
+
+// Of what a writing commit costs, others can abort only the first part.
+TEST(Jitter, SomeOfACommitCannotBeAborted) {
+  const auto cycles_and_aborts = [](u64 exposed) {
+    machine m = here();
+    set_parameter(m, "commit_writes_cycles", 1'000);
+    set_parameter(m, "commit_exposed_cycles", exposed);
+    static line_of_bytes line;
+    u64 took = 0;
+    const report r = run(m, {},
+                         {[&] {
+                            line.write(0);
+                            const u64 begin = now();
+                            region([] { line.write(0); });
+                            took = now() - begin;
+                          },
+                          [] {
+                            spend(1'000);
+                            line.write(1);
+                          }});
+    return std::pair(took, r.total().aborted());
+  };
+  EXPECT_EQ(cycles_and_aborts(1'000).second, 1U);
+  EXPECT_EQ(cycles_and_aborts(0).second, 0U);
+  EXPECT_GE(cycles_and_aborts(0).first, 1'000U);
+}
+
 // Threads make random accesses that wait for lines, inside and outside of regions, on several
 // machines. No thread gets stuck, equal runs are equal, and fetches take no longer than the threads
 // have run.
