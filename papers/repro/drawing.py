@@ -3,6 +3,7 @@ colour."""
 
 import io
 import re
+from dataclasses import replace
 
 import matplotlib
 
@@ -85,10 +86,12 @@ def paper_lines(axis, panel, look_of, last):
 def lines(axis, panel, look_of):
     places = sorted({p[0] for points in panel.here.values() for p in points})
     axis.set_xscale(panel.x_scale)
-    for n, (name, points) in enumerate(panel.here.items()):
+    here, paper = panel.here, panel.paper
+    if panel.even:
+        here, paper = ({name: [(places.index(p[0]), *p[1:]) for p in points if p[0] in places]
+                        for name, points in whose.items()} for whose in (here, paper))
+    for n, (name, points) in enumerate(here.items()):
         colour, marker = look_of[name]
-        if panel.even:
-            points = [(places.index(p[0]), *p[1:]) for p in points]
         # Series that lie upon each other stay visible: the first is the widest.
         width = 3 + 0.7 * (len(panel.here) - 1 - n) if panel.overlapping else 2.2
         axis.plot([p[0] for p in points], [p[1] for p in points], color=colour, linewidth=width,
@@ -96,7 +99,8 @@ def lines(axis, panel, look_of):
         spread = [p for p in points if len(p) == 4 and p[2] < p[3]]
         if spread:
             axis.vlines(*([p[n] for p in spread] for n in (0, 2, 3)), color=colour, linewidth=1.2)
-    paper_lines(axis, panel, look_of, places[-1])
+    paper_lines(axis, replace(panel, paper=paper), look_of,
+                len(places) - 1 if panel.even else places[-1])
     number_places(axis, panel, places)
     axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: plain(y / panel.unit)))
     for x, side, label in panel.footprints:
