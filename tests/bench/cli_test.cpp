@@ -437,7 +437,7 @@ TEST_F(elidex_tool, refuses_what_a_machine_cannot_do) {
           "a machine that 'elidex list' prints, or a machine file");
   refused("sim --cores 0", "--cores: invalid value '0'");
   refused("sim --cores 100000", "--cores: invalid value '100000'");
-  refused("sim --threads 129", "--threads: invalid value '129'");
+  refused("sim --threads 257", "--threads: invalid value '257'");
   refused("sim --leaf-version both", "--leaf-version: invalid value 'both'");
   refused("sim --ops none", "--ops: invalid value 'none'");
   refused("sim --index absl+mutex", "--index", "not compiled for the simulated machine");

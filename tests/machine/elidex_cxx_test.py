@@ -90,7 +90,7 @@ class Runs(Programs):
     def test_wrong_settings_are_named(self):
         self.compile(COUNTER)
         for settings, said in (("machine=pdp11", "unknown machine 'pdp11'"), ("locks=maybe", "unknown value 'maybe'"),
-                               ("cpus=0", "expected 1 to 128"), ("cpus=4294967297", "expected 1 to 128"), ("machine=program.cpp", "program.cpp:"),
+                               ("cpus=0", "expected 1 to 256"), ("cpus=4294967297", "expected 1 to 256"), ("machine=program.cpp", "program.cpp:"),
                                ("cpus=100", "cpus: haswell-ep-2x10 has 40"),
                                ("nonsense", "expected KEY=VALUE"), ("seed=x", "'x' is not a number"),
                                ("no_such_parameter=1", "no_such_parameter"), ("report=/no/such/file", "cannot write")):
