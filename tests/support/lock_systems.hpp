@@ -17,7 +17,7 @@ using namespace papers;
 // Shards that are never elided: inside of a region a search for cycles sees everything at one
 // moment.
 struct plain_shards : latches<posix_mutex, posix_mutex, 4> {};
-// One latch, and wake-ups behind the sections.
+// One latch, and wake-ups after the sections.
 struct plain_latches : latches<posix_mutex, posix_mutex> {};
 
 using latches_under_test =

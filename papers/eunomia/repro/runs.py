@@ -12,8 +12,8 @@ says.
 
 Euno-B+Tree is judged with the released program's policy (euno-btree/leaf-lock), because that
 program's logs show the throughput that the paper prints (18.9 and 18.6 Mops/s at theta 0.99). The
-policy of the paper's text, which marks hot keys (euno-btree), stands beside it. Euno-DBX has the
-latter.
+policy of the paper's text, which marks hot keys (euno-btree), is drawn and told too. Euno-DBX runs
+over the latter.
 """
 
 import json

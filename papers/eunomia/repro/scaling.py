@@ -102,7 +102,7 @@ def only_one_scales(runs):
 # --- figures 16 and 17: theta 0.9, 20 threads ---
 
 TREE, LIST = most(0.9, HTM_TREE, *TREE_STEPS), most(0.9, HTM_LIST, *LIST_STEPS)
-# Not in the paper's figure: the control by key bits; with adaptive control.
+# Not in the paper's figure: the control by key bits, and two indexes with adaptive control.
 BITS, DONE_TREE, DONE_LIST, OUR_POINT = most(0.9, KEY_BITS_STEP, KEY_BITS, EUNO_LIST, OUR_TREE)
 LEAN_TREE = replace(TREE[0], knobs=LEAN)
 PAPER_TREE, PAPER_LIST = (1.83, 4.58, 11.10), (2.74, 6.55, 7.55)

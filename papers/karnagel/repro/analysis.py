@@ -1,5 +1,5 @@
 """Paper 001's models: table 1, figure 7 and section 5.1. What the simulated machine can count is
-judged by its counts, and the model evaluated again stands beside it; the rest is `formula`."""
+judged by its counts, and the note has the model's value; the rest is `formula`."""
 
 import functools
 

@@ -106,7 +106,7 @@ ALONE = ASKED | {"once": [change(p) for change in CHANGES_UNMODIFIED.values()
 
 # --- figures: of the thesis's points only those are drawn that its text names ---
 
-SHORT = {v: v.removeprefix("db/2pl:") for v in (*ELIDED, *EXCHANGING.values())}
+SHORT = {v: v.removeprefix("db/2pl:") for v in ELIDED}
 LABELS = {UNMODIFIED: "unmodified", HLE: "low-level HLE", RETRIED: "low-level, retried",
           PTHREAD: "pthread elision", LOCK_MUTEX: "lock mutex", LATCHES: "transaction latches",
           SHARDED: "sharded, elided (ours)"}

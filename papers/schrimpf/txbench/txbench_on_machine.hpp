@@ -25,7 +25,7 @@
 // Thread-safety: one run at a time in a process. Errors: bad_input and std::invalid_argument for
 // what cannot be run; std::runtime_error for a run that got stuck or left a wrong row. From:
 // paper 004 sections 4.2, 5.2 and 5.3. Deviations: no SQL layer and no network. A page is latched
-// exclusively for a moment behind the update of its row, not during it: our update may wait for the
+// exclusively for a moment after the update of its row, not during it: our update may wait for the
 // row's lock, and InnoDB gives the page back before it waits. The thesis's own loop around HLE
 // (TAS-T) stands beside the library's lock, for two variants (txbench_beside.cpp).
 
