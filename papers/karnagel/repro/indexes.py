@@ -8,7 +8,7 @@ from verdicts import (AGREES_RATIO, DIFFERS, Judgement, compared, conflicts_by_p
                       of_shape, say, shares_told)
 
 from .runs import (BTREE, BTREE_RTM, DELTA, DELTA_RTM, FAMILY, INSERTS, KEYS, SOCKET, SOCKETS,
-                   TUNED, TUNED_RTM, at, by_inserts, by_threads, inserts_of)
+                   TUNED_RTM, at, by_inserts, by_threads, inserts_of)
 
 MIXES = (0, 5, 20, 100)  # figures 3a and 4a
 ONE_SOCKET = (1, 2, 4, 8)
