@@ -23,6 +23,7 @@ struct repro_flags {
   std::string scale = "smoke";
   std::string machine;
   std::string seed = "1";
+  std::string seeds;
   std::string out = "results";
   std::string jobs;
   std::string answers;
@@ -33,8 +34,9 @@ struct repro_flags {
 
 static int repro_command(const repro_flags& flags) {
   constexpr std::uint64_t jobs_max = 256;
-  if (flags.scale != "smoke" && flags.scale != "full") {
-    refuse_value("--scale", flags.scale, "smoke or full", {"smoke", "full"});
+  constexpr std::uint64_t seeds_max = 1000;
+  if (flags.scale != "smoke" && flags.scale != "settled" && flags.scale != "full") {
+    refuse_value("--scale", flags.scale, "smoke, settled or full", {"smoke", "settled", "full"});
   }
   const json_output json(flags.json);
   const std::uint64_t jobs = flags.jobs.empty() ? bench::allowed_cpus().size()
@@ -54,6 +56,10 @@ static int repro_command(const repro_flags& flags) {
   if (!flags.machine.empty())
     command.insert(command.end(), {"--machine", machine_file(flags.machine).string()});
   if (!flags.answers.empty()) command.insert(command.end(), {"--answers", flags.answers});
+  if (!flags.seeds.empty()) {
+    command.insert(command.end(),
+                   {"--seeds", std::to_string(parse_count("--seeds", flags.seeds, 1, seeds_max))});
+  }
   if (flags.verify) command.emplace_back("--verify");
   if (json.wanted()) command.insert(command.end(), {"--json", flags.json});
   command.insert(command.end(), flags.ids.begin(), flags.ids.end());
@@ -72,7 +78,12 @@ void add_repro_command(command_parser& app) {
                   "a claim (S-3.5), a figure with all its claims (E-F2), a paper (K, E, S), all")
       .type_name("ID")
       .required();
-  command.add_option("--scale", flags->scale, "smoke | full").type_name("S").shows_default();
+  command
+      .add_option("--scale", flags->scale,
+                  "smoke: short runs, provisional | settled: the same points, in long runs | full: "
+                  "all points")
+      .type_name("S")
+      .shows_default();
   command
       .add_option("--machine", flags->machine,
                   "another machine than the paper's; not with --native")
@@ -82,6 +93,10 @@ void add_repro_command(command_parser& app) {
   command.add_option("--seed", flags->seed, "equal seeds give equal results, but for --native")
       .type_name("N")
       .shows_default();
+  command
+      .add_option("--seeds", flags->seeds,
+                  "how many seeds each point runs with [the scale's]; not with --native")
+      .type_name("N");
   command.add_option("--out", flags->out, "the directory for plots")
       .type_name("DIR")
       .shows_default();

@@ -166,6 +166,8 @@ constexpr database_on_machine all[] = {
     {"db/dbx-locking:htm-btree", &run_htm_btree<table_store::dbx_locking_over>},
     {"db/dbx-locking:euno-btree",
      &run_with<table_store::dbx_locking_over<table_store::euno_btree_set>>},
+    {"db/dbx-locking:euno-btree/leaf-lock",
+     &run_with<table_store::dbx_locking_over<table_store::released_euno_btree_set>>},
     {"db/dbx-locking:euno-btree+",
      &run_with<table_store::dbx_locking_over<table_store::euno_btree_plus_set>>},
     {"db/dbx:htm-btree", &run_htm_btree<table_store::dbx_over>},

@@ -34,8 +34,9 @@ using own_databases =
                   basic_database<db::two_phase_locking<>>>;
 using paper_databases =
     database_list<dbx_locking_over<htm_btree_set>, dbx_locking_over<euno_btree_set>,
-                  dbx_locking_over<euno_btree_plus_set>, dbx_over<htm_btree_set>,
-                  dbx_over<euno_btree_set>, dbx_over<euno_btree_plus_set>, silo_over_masstree>;
+                  dbx_locking_over<released_euno_btree_set>, dbx_locking_over<euno_btree_plus_set>,
+                  dbx_over<htm_btree_set>, dbx_over<euno_btree_set>, dbx_over<euno_btree_plus_set>,
+                  silo_over_masstree>;
 
 template <class Driven>
 std::unique_ptr<loaded_workload> load_into(const typename Driven::settings& wanted,

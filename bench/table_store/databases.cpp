@@ -45,8 +45,11 @@ constexpr database_info all[] = {
      "paper 003's DBX: a hardware transaction that validates and locks, rows copied after it; "
      "btree/htm-dbx",
      &remark_on_regions},
-    {"db/dbx-locking:euno-btree", "paper 003's Euno-DBX: the same over euno-btree",
+    {"db/dbx-locking:euno-btree",
+     "paper 003's Euno-DBX as the paper's text has it: the same over euno-btree",
      &remark_on_regions},
+    {"db/dbx-locking:euno-btree/leaf-lock",
+     "paper 003's Euno-DBX as released: the same over euno-btree/leaf-lock", &remark_on_regions},
     {"db/dbx-locking:euno-btree+", "the same over euno-btree+", &remark_on_regions},
     {"db/dbx:htm-btree", "db/dbx over btree/htm-dbx", &remark_on_regions},
     {"db/dbx:euno-btree", "db/dbx over euno-btree", &remark_on_regions},

@@ -37,6 +37,9 @@ using htm_btree_set = papers::btree_indexes<coarse<dbx_index_lock>>;
 using versioned_htm_btree_set = papers::btree_indexes<versioned_index_region>;
 using version_line_htm_btree_set = papers::btree_indexes<region_with_version_line>;
 using euno_btree_set = papers::fixed_key_btree_indexes<split_regions<dbx_index_lock>>;
+using released_euno_btree_set =
+    papers::fixed_key_btree_indexes<split_regions<dbx_index_lock>, papers::partitioned_fan_out<>,
+                                    papers::locking_control>;
 using euno_btree_plus_set = papers::fixed_key_btree_indexes<
     split_regions<elided<ttas_lock, asked_for<short_region_budgets>>>, separated_fan_out<>,
     no_control>;

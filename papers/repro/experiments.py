@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 import machines
 import native
 import outputs
+import scales
 from claims import ROOT, read_claims
 from verdicts import FORMULA, without_evidence
 
@@ -78,7 +79,7 @@ class Family:
     place in the document."""
     table: str
     machines: tuple  # the paper's own
-    size: object = None  # of a point and the scale: keys and operations
+    size: object = None  # of a point and scales.lengths(): keys and operations
     seeds: dict = field(default_factory=lambda: {"smoke": 1, "full": 3})
     spread: tuple = ()  # measures that stand with their extremes over the seeds, as mops does
     kept: tuple = ()  # what points ask for that stands with their runs
@@ -115,12 +116,13 @@ class Family:
         """(point, seed) -> request, and name -> request of what answers with series. On real
         threads all points run once for each seed before any runs again."""
         host = flags.host
-        rounds = native.ROUNDS[flags.scale]
+        lengths, breadth = scales.lengths(flags.scale), scales.breadth(flags.scale)
+        rounds = native.ROUNDS[lengths]
         seeds = [(flags.seed + n) % 2**64
-                 for n in range(rounds if host else self.seeds[flags.scale])]
+                 for n in range(rounds if host else flags.seeds or self.seeds[breadth])]
         wanted, named = {}, {}
         for one in chosen:
-            points = (*one.points, *one.beside, *(one.full if flags.scale == "full" else ()))
+            points = (*one.points, *one.beside, *(one.full if breadth == "full" else ()))
             turned = [turned for *_, turned in self.turns(one, flags, known)]
             once = (*(() if flags.machine or host else one.elsewhere), *one.once, *turned)
             wanted |= dict.fromkeys((p, s) for p in points if not self.listed or p.index in known
@@ -130,12 +132,12 @@ class Family:
             named |= dict.fromkeys(f"{name} turned" for name in one.series
                                    if one.varied and not host)
         series = {"machine_file": str(flags.machine or self.machines[-1]), "seed": flags.seed,
-                  "full": flags.scale == "full"} | ({"rounds": rounds} if host else {})
+                  "full": lengths == "full"} | ({"rounds": rounds} if host else {})
         if host:
             wanted = sorted((w for w in wanted if w[0].threads <= host["cpus"]),
                             key=lambda w: seeds.index(w[1]))
-        operations = {"operations": native.OPERATIONS[flags.scale]} if host else {}
-        return ({(p, s): p.request(flags.machine, s, self.size(p, flags.scale) | operations)
+        operations = {"operations": native.OPERATIONS[lengths]} if host else {}
+        return ({(p, s): p.request(flags.machine, s, self.size(p, lengths) | operations)
                  for p, s in wanted} | {name: {"experiment": name, **series} for name in named})
 
     def machines_used(self, requests):
@@ -147,7 +149,7 @@ class Family:
 @dataclass
 class Turned(Family):
     """Knobs are turned one at a time, and the runs stand in a table."""
-    knobs: object = None  # of a point and the scale: name -> values
+    knobs: object = None  # of a point and scales.breadth(): name -> values
     usual: object = None  # of a point: name -> value, beside the machine's own
     row: object = None  # of an id and a point: figure, dist and theta
     otherwise: str = ""
@@ -159,7 +161,7 @@ class Turned(Family):
                 continue
             yield point, "none", None, point
             usual = machines.values(flags.machine or point.machine) | self.usual(point)
-            for name, values in self.knobs(point, flags.scale).items():
+            for name, values in self.knobs(point, scales.breadth(flags.scale)).items():
                 if flags.host and name not in OF_INDEXES:
                     continue
                 for value in values if name == "retries" or point in experiment.turned else ():

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import outputs
+import scales
 from claims import BadInput
 from verdicts import number
 from worker import WorkerFailed, ask
@@ -55,7 +56,7 @@ def unfit(experiment, host):
 
 def told_of(host, scale):
     cpus = host["cpus"]
-    return (f"{host['native']}, {cpus} CPU{'s' * (cpus > 1)}, medians of {ROUNDS[scale]} rounds")
+    return (f"{host['native']}, {cpus} CPU{'s' * (cpus > 1)}, medians of {ROUNDS[scales.lengths(scale)]} rounds")
 
 
 def beside(plan, flags, asking=ask):
@@ -63,7 +64,8 @@ def beside(plan, flags, asking=ask):
     another."""
     names = dict.fromkeys(name for family, some, _ in plan for one in some
                           for name in one.series if name in family.native)
-    how = {"seed": flags.seed, "full": flags.scale == "full", "rounds": ROUNDS[flags.scale]}
+    lengths = scales.lengths(flags.scale)
+    how = {"seed": flags.seed, "full": lengths == "full", "rounds": ROUNDS[lengths]}
     return [asking(flags.native_worker, {"experiment": name, **how}) for name in names
             if flags.native_worker]
 

@@ -14,6 +14,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "cli" / "files"))
 from whole_files import is_device, write_whole  # noqa: E402, F401
 
 WIDTH = 118
+LINE_MAX = 140  # of a table that cannot be narrower
 
 
 def table(titles, rows, widths_max=None):
@@ -74,9 +75,10 @@ def sensitivity_tables(rows, beside="aborts_per_op"):
                 mops = untouched | {i: row["mops"] for i, row in changed.items()}
                 cells.append(f"{number(mops[indexes[0]] / mops[indexes[1]])} x")
             lines.append((name, *cells))
-        # Many long names stand in several lines each.
-        limits = [22, *[14] * (len(indexes) + 1)] if sum(map(len, indexes)) > 60 else None
         ratio = (f"{indexes[0]} over {indexes[1]}",) if len(indexes) > 1 else ()
+        # Many long names stand in several lines each.
+        widths = [22, *(max(14, len(name)) + 2 for name in (*indexes, *ratio))]
+        limits = [22, *[14] * (len(indexes) + 1)] if sum(widths) > LINE_MAX else None
         text += (f"\n  {', '.join(figures)}: {dist}, {threads} threads\n"
                  + table(("changed", *indexes, *ratio), lines, limits))
     return text

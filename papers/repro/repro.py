@@ -19,6 +19,7 @@ import ending
 import machines
 import native
 import outputs
+import scales
 from claims import BadInput, Claim, read_claims, select
 from experiments import families
 from kept_answers import KeptAnswers, StoredAnswers, content, repeated
@@ -41,8 +42,10 @@ def arguments_of(given):
                         help="all runs on this machine, none on the simulated one")
     parser.add_argument("--facts", default="{}", help="what is known of this machine, as JSON")
     parser.add_argument("--commit", default="unknown")
-    parser.add_argument("--scale", choices=("smoke", "full"), default="smoke")
+    parser.add_argument("--scale", choices=scales.SCALES, default="smoke")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", type=int,
+                        help="how many, from --seed on, in place of the scale's")
     parser.add_argument("--out", required=True, help="the directory for plots")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--machine", help="a machine file in place of each paper's own")
@@ -214,8 +217,9 @@ def told_of_verified(found):
 
 
 def run(flags):
-    if flags.native and flags.machine:
-        raise BadInput("--machine: cannot be combined with --native")
+    for flag in ("machine", "seeds"):
+        if flags.native and getattr(flags, flag):
+            raise BadInput(f"--{flag}: cannot be combined with --native")
     if flags.verify and flags.native:
         raise BadInput("--verify: cannot be combined with --native")
     if flags.verify and not flags.answers:

@@ -3,6 +3,7 @@ judged by its counts, and the note has the model's value; the rest is `formula`.
 
 import functools
 
+import scales
 from curves import at
 from panels import Panel, figure
 from verdicts import Judgement, below, compared, of_ratio, say, worst
@@ -25,7 +26,7 @@ DRAWN = {"machine": (SOCKET,), "said": "model of paper 001, {scale}", "whose": "
 
 @functools.cache
 def overflow(name, scale, seed):
-    return models.Overflow(*CAPACITIES[name], TRIALS[scale], seed)
+    return models.Overflow(*CAPACITIES[name], TRIALS[scales.lengths(scale)], seed)
 
 
 def probability(runs, name, lines):
@@ -33,7 +34,7 @@ def probability(runs, name, lines):
 
 
 def average(runs, search, nodes=(models.DELTA_INNER, models.DELTA_LEAF), dictionary=True):
-    return models.average_of(search, *nodes, dictionary, runs.flags.seed, TRIALS[runs.flags.scale])
+    return models.average_of(search, *nodes, dictionary, runs.flags.seed, TRIALS[scales.lengths(runs.flags.scale)])
 
 
 def levels(values):
@@ -76,7 +77,7 @@ def counted(one, index, paper, model):
         return compared([runs[point]["lines_per_commit"]], [paper], " lines",
                         say("On average, counted with {} million values of the paper's 20. The "
                             "model, random searches through nodes of the sizes that the paper "
-                            "names: {}.", KEYS[runs.flags.scale] / 1e6, model(runs)))
+                            "names: {}.", KEYS[scales.lengths(runs.flags.scale)] / 1e6, model(runs)))
     FAMILY.claim(one, [point], judge=judge, simulated="counts of lines")
 
 

@@ -3,6 +3,7 @@
 
 import math
 
+import scales
 from panels import COLOURS, figure, lines, looks
 from verdicts import (AGREES_RATIO, DIFFERS, Judgement, compared, conflicts_by_place, numbers,
                       of_shape, say, shares_told)
@@ -53,7 +54,7 @@ def over_threads(title, series):
 
 def drawn(one, title, panels, machine=SOCKET):
     return figure(one, title, panels, len(panels), looks=LOOKS, machine=(machine,), said=lambda r: (
-        f"simulated machine {{machine}}, {KEYS[r.flags.scale] // 1_000_000} M values, {{scale}}"))
+        f"simulated machine {{machine}}, {KEYS[scales.lengths(r.flags.scale)] // 1_000_000} M values, {{scale}}"))
 
 
 class OnSockets:

@@ -16,15 +16,15 @@ class Asking:
         self.family, self.seed = family, seed
         self.tests = {e.id: e for e in family.experiments}
 
-    def flags(self, scale="smoke", machine=None):
-        return SimpleNamespace(scale=scale, seed=self.seed, machine=machine, host=None)
+    def flags(self, scale="smoke", machine=None, seeds=None):
+        return SimpleNamespace(scale=scale, seed=self.seed, seeds=seeds, machine=machine, host=None)
 
     def chosen(self, ids):
         return [self.tests[i] for i in ids or self.tests]
 
-    def requests(self, *ids, scale="smoke", machine=None, known=None):
+    def requests(self, *ids, known=None, **how):
         known = fake_worker.indexes() if known is None else known
-        return self.family.requests(self.chosen(ids), self.flags(scale, machine), known)
+        return self.family.requests(self.chosen(ids), self.flags(**how), known)
 
     def answers(self, *ids, **how):
         return fake_worker.run_all(self.requests(*ids, **how))

@@ -183,7 +183,7 @@ class Planning(unittest.TestCase):
             for index in er.TREES:
                 for theta in er.FULL_THETAS:
                     self.assertIn((at(index, theta, workload=workload), 5), there)
-        self.assertEqual(there[HOTTEST, 5]["operations"], 32_000)
+        self.assertEqual(there[HOTTEST, 5]["operations"], 64_000)
         self.assertEqual((HOTTEST.workload, HOTTEST.dist), ("eunomia:0.99", "zipf:0.99"))
         self.assertEqual(there[at(er.HTM_TREE, 0.99, knobs=(("abort_cycles", 80),)), 5]["set"], {"abort_cycles": 80})
         self.assertEqual(there[at(er.HTM_TREE, 0.99, knobs=(("retries", 8),)), 5]["retries"], 8)
@@ -195,13 +195,25 @@ class Planning(unittest.TestCase):
         self.assertEqual(asked("E-F12b")[LIST, 5]["dist"], "hot:0.99")
         json.dumps(list(there.values()))
 
+    def test_settled_runs_are_the_points_of_smoke_and_as_long_as_full(self):
+        there = {scale: asked("E-F10a", scale=scale) for scale in ("smoke", "settled", "full")}
+        self.assertEqual(set(there["settled"]), set(there["smoke"]))
+        self.assertEqual({r["operations"] for (p, _), r in there["settled"].items() if p.workload == HOTTEST.workload}, {64_000})
+        for key, request in there["settled"].items():
+            self.assertEqual(request, there["full"][key])
+
+    def test_the_number_of_seeds_can_be_asked_for(self):
+        there = asked("E-F2a", seeds=2)
+        self.assertEqual({seed for p, seed in there if p == HOT}, {5, 6})
+        self.assertEqual({seed for p, seed in there if p.knobs and p.knobs != er.LEAN}, {5})  # a knob is turned once
+
     def test_a_database_is_asked_for_its_scale(self):
         there = asked("E-F18a")
         plain = there[er.tpcc(er.DBX, 2), 5]
-        self.assertEqual({name: plain[name] for name in ("workload", "warehouses", "customers", "items", "threads")},
-                         {"workload": "tpcc", "warehouses": 2, "threads": 16, **er.TPCC_SCALE})
+        self.assertEqual({name: plain[name] for name in ("workload", "warehouses", "operations", "customers", "items", "threads")},
+                         {"workload": "tpcc", "warehouses": 2, "threads": 16, **er.TPCC_SCALE["smoke"]})
         self.assertEqual(plain["leaf_version"], "head")
-        self.assertEqual(there[er.tpcc(er.DBX, knobs=(("items", 100_000),)), 5]["items"], 100_000)
+        self.assertEqual(asked("E-F18a", scale="settled")[er.tpcc(er.DBX, 2), 5]["items"], 100_000)
         self.assertNotIn("leaf_version", there[er.tpcc(er.EUNO_DBX, 2), 5])
         self.assertEqual({er.warehouses_of(p) for p, _ in asked("E-F18c")}, {1})
         json.dumps(list(there.values()))
