@@ -5,8 +5,8 @@
         kept.add(request, answer)                      # from any thread; on the disk on return
 
 The first line names the program by its SHA-256, and natively the machine. Another program's or
-machine's answers are refused, because they may differ. An incomplete last line is dropped. The
-SHA-256 of a machine file is part of the key.
+machine's answers are refused, because they may differ. An incomplete last line is dropped. A
+machine file's name and values are part of the key, its comments are not.
 
 StoredAnswers reads such a file of any program. repeated() draws the runs by which it is checked.
 """
@@ -18,7 +18,9 @@ import math
 import os
 import random
 import threading
+from pathlib import Path
 
+import machines
 from claims import BadInput
 
 MADE_BY = "program_sha256"
@@ -31,10 +33,16 @@ def content(path):
 
 
 def key_of(request):
-    """Equal for equal runs: the machine file's content is in it, and not its path."""
-    named = {name: content(value) if name == "machine_file" else value
+    """Equal for equal runs."""
+    named = {name: described(value) if name == "machine_file" else value
              for name, value in request.items()}
     return json.dumps(named, sort_keys=True)
+
+
+@functools.cache
+def described(machine_file):
+    values = json.dumps(machines.values(machine_file), sort_keys=True)
+    return f"{Path(machine_file).stem} {hashlib.sha256(values.encode()).hexdigest()}"
 
 
 class KeptAnswers:

@@ -144,6 +144,19 @@ class Command(CommandCase):
         status, _, err = self.run_it("S-3.9", *kept, "--seed", "2", FAKE_FAILS="S-3.9")
         self.assertEqual(status, 1)
 
+    def test_the_key_has_what_a_machine_file_says_and_not_its_comments(self):
+        def key(name, text):
+            file = Path(self.directory.name) / f"{name}.machine"
+            file.write_text(text)
+            machines.parameters.cache_clear()
+            kept_answers.described.cache_clear()
+            return kept_answers.key_of({"seed": 1, "machine_file": str(file)})
+
+        first = key("m", "sockets = 2 -- assumed\n")
+        self.assertEqual(key("m", "# a better source\n\nsockets = 2 -- a paper\n"), first)
+        self.assertNotEqual(key("m", "sockets = 1 -- assumed\n"), first)
+        self.assertNotEqual(key("n", "sockets = 2 -- assumed\n"), first)
+
     def test_stored_answers_are_verified(self):
         file = Path(self.directory.name) / "answers.jsonl"
         stored = "--answers", str(file), "--verify"
