@@ -16,6 +16,8 @@ namespace elidex::bench {
 
 /// Retries after conflicts; none: the index's own.
 inline std::optional<std::uint32_t> conflict_retries_asked_for;
+/// The same for the regions of a database's commit.
+inline std::optional<std::uint32_t> commit_retries_asked_for;
 
 /// Whether a leaf of btree/htm-dbx has a version that every write counts up, and where.
 enum class leaf_version : std::uint8_t { none, in_head, on_own_line };
@@ -31,10 +33,10 @@ inline leaf_version leaf_version_asked_for = leaf_version::none;
 }
 
 /// Such budgets, unless an experiment asks for another number of retries after conflicts.
-template <class Budgets>
+template <class Budgets, const std::optional<std::uint32_t>& Retries = conflict_retries_asked_for>
 struct asked_for : Budgets {
   asked_for() noexcept {
-    if (conflict_retries_asked_for) this->conflict = this->lock_busy = *conflict_retries_asked_for;
+    if (Retries) this->conflict = this->lock_busy = *Retries;
   }
 };
 

@@ -75,6 +75,11 @@ bench::tpcc_request tpcc_request_of(const ordered_json& request) {
   wanted.size.warehouses = request.value("warehouses", wanted.size.warehouses);
   wanted.size.customers = request.value("customers", wanted.size.customers);
   wanted.size.items = request.value("items", wanted.size.items);
+  if (request.contains("commit_retries"))
+    wanted.commit_retries = request.at("commit_retries").get<std::uint32_t>();
+  wanted.size.districts_deliver_alone = request.value("deliveries", "warehouse") == "district";
+  wanted.size.terminals_stay_home = request.value("suppliers", "any") == "home";
+  wanted.size.terminals_number_orders = request.value("order_numbers", "district") == "terminal";
   if (request.value("readers", "snapshots") == "transactions")
     wanted.how = bench::tpcc::readers::as_transactions;
   return wanted;
@@ -280,6 +285,9 @@ ordered_json document_of(const bench::tpcc_request& wanted, const bench::tpcc_re
   document["warehouses"] = wanted.size.warehouses;
   document["customers"] = wanted.size.customers;
   document["items"] = wanted.size.items;
+  document["deliveries"] = wanted.size.districts_deliver_alone ? "district" : "warehouse";
+  document["suppliers"] = wanted.size.terminals_stay_home ? "home" : "any";
+  document["order_numbers"] = wanted.size.terminals_number_orders ? "terminal" : "district";
   document["readers"] =
       wanted.how == bench::tpcc::readers::as_snapshots ? "snapshots" : "transactions";
   document["tps"] = result.run.mops * 1e6;

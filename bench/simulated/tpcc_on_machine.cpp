@@ -192,6 +192,7 @@ tpcc_result run_tpcc_on_machine(const tpcc_request& wanted) {
                     " hardware threads, not " + std::to_string(wanted.run.threads));
   }
   conflict_retries_asked_for = wanted.run.retries;
+  commit_retries_asked_for = wanted.commit_retries ? wanted.commit_retries : wanted.run.retries;
   cycles_per_us = wanted.run.machine.megahertz;
   for (const database_on_machine& one : all) {
     if (one.name == wanted.run.index) return one.run(wanted);

@@ -39,6 +39,7 @@ struct tpcc_request {
   sim_request run;
   tpcc::scale size;
   tpcc::readers how = tpcc::readers::as_snapshots;
+  std::optional<std::uint32_t> commit_retries;  // of the regions of commits; none: run.retries
 };
 
 /// Of the counted part, unless said otherwise.

@@ -3,6 +3,7 @@
 // papers/eunomia/index_sets.hpp with what an experiment turns.
 //
 //   conflict_retries_asked_for = 16;  // bench/indexes/asked_for.hpp, before the database is made
+//   commit_retries_asked_for = 16;
 //   dbx_locking_over<htm_btree_set> db;
 //
 // DBX's and Euno-DBX's commit is the same one, and so are the budgets of all their regions, but for
@@ -44,12 +45,13 @@ using euno_btree_plus_set = papers::fixed_key_btree_indexes<
     split_regions<elided<ttas_lock, asked_for<short_region_budgets>>>, separated_fan_out<>,
     no_control>;
 
+using commit_budgets = asked_for<nesting_dbx_budgets, commit_retries_asked_for>;
+
 // Rows copied inside the commit's region, and behind it.
 template <class Indexes>
-using dbx_over = basic_database<db::dbx_commit<asked_for<nesting_dbx_budgets>>, Indexes>;
+using dbx_over = basic_database<db::dbx_commit<commit_budgets>, Indexes>;
 template <class Indexes>
-using dbx_locking_over =
-    basic_database<db::dbx_locking_commit<asked_for<nesting_dbx_budgets>>, Indexes>;
+using dbx_locking_over = basic_database<db::dbx_locking_commit<commit_budgets>, Indexes>;
 using silo_over_masstree = basic_database<db::silo_commit, papers::masstree_indexes>;
 
 }  // namespace elidex::bench::table_store

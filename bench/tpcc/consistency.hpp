@@ -142,8 +142,10 @@ class consistency_check {
               return true;
             });
     const std::uint32_t newest = orders.empty() ? 0 : orders.back().number;
-    expect_equal(std::int64_t{row->next_order} - 1, newest, 2, at,
-                 "next order - 1 and the newest order");
+    if (!in_.size.terminals_number_orders) {
+      expect_equal(std::int64_t{row->next_order} - 1, newest, 2, at,
+                   "next order - 1 and the newest order");
+    }
     const std::uint64_t undelivered = read_new_orders(at, orders, newest);
     read_lines(at, orders);
     check_orders(at, orders);
@@ -173,7 +175,7 @@ class consistency_check {
               }
               return true;
             });
-    if (many != 0) {
+    if (many != 0 && !in_.size.terminals_number_orders) {
       expect_equal(newest, last, 2, at, "the newest order and the newest new order");
       expect_equal(std::int64_t{last} - first + 1, static_cast<std::int64_t>(many), 3, at,
                    "the span of new orders and their number");

@@ -38,6 +38,13 @@ struct scale {
   std::uint32_t warehouses = 1;
   std::uint32_t customers = 3'000;  // of a district
   std::uint32_t items = 100'000;
+  // As clause 2.7.2.2 allows: a DELIVERY is a transaction for each district, not one for all.
+  bool districts_deliver_alone = false;
+  // Not the specification's: no terminal asks another warehouse for items, or pays there.
+  bool terminals_stay_home = false;
+  // Not the specification's: each terminal numbers its orders itself, so that NEW-ORDER changes no
+  // district. Conditions 2 and 3 don't hold then, and STOCK-LEVEL sees the load's orders alone.
+  bool terminals_number_orders = false;
 
   // Orders of a district at first: one of each customer.
   [[nodiscard]] constexpr std::uint32_t orders() const noexcept { return customers; }

@@ -60,24 +60,29 @@ class terminal {
     return drawn < 96 ? kind::delivery : kind::stock_level;
   }
 
-  new_order_request draw_new_order() noexcept {
+  // Throws std::length_error after 65535 orders, where terminals number them.
+  new_order_request draw_new_order() {
     new_order_request drawn;
     drawn.at = {home_, random_.district()};
     drawn.customer = random_.customer();
     drawn.lines = random_.between(5, lines_max);
     for (std::uint32_t l = 0; l < drawn.lines; ++l) {
-      const bool remote = random_.percent(1);
+      const bool remote = random_.percent(1) && !in_.size.terminals_stay_home;
       drawn.of[l] = {random_.item(), remote ? random_.other_warehouse(home_) : home_,
                      random_.between(1, 10)};
     }
     if (random_.percent(1)) drawn.of[drawn.lines - 1].item = in_.size.items + 1;  // unused
     drawn.entered = in_.now();
+    if (in_.size.terminals_number_orders) {
+      if (orders_ == UINT16_MAX) throw std::length_error("TPC-C: 65535 orders of one terminal");
+      drawn.number = number_ << 16U | orders_++;
+    }
     return drawn;
   }
   payment_request draw_payment() noexcept {
     payment_request drawn;
     drawn.at = {home_, random_.district()};
-    drawn.who = {.at = random_.percent(15)
+    drawn.who = {.at = random_.percent(15) && !in_.size.terminals_stay_home
                            ? district_id{random_.other_warehouse(home_), random_.district()}
                            : drawn.at};
     choose_customer(drawn.who);
@@ -108,6 +113,14 @@ class terminal {
     return read([&](auto& t) { return order_status(t, in_, asked); });
   }
   delivery_answer run(const delivery_request& asked) {
+    if (in_.size.districts_deliver_alone) {
+      delivery_answer answer;
+      for (std::uint32_t d = 1; d <= scale::districts; ++d) {
+        answer.orders[d - 1] =
+            in_.db.transact([&](auto& t) { return deliver(t, in_, asked, {asked.warehouse, d}); });
+      }
+      return answer;
+    }
     return in_.db.transact([&](auto& t) { return delivery(t, in_, asked); });
   }
   std::uint32_t run(const stock_level_request& asked) {
@@ -168,6 +181,7 @@ class terminal {
   const readers how_;
   const std::uint32_t number_;
   std::uint32_t payments_ = 0;
+  std::uint32_t orders_ = 0;  // numbered by this terminal
   draws random_;
 };
 

@@ -87,6 +87,7 @@ struct new_order_request {
   std::uint32_t lines = 0;
   std::array<line, lines_max> of{};
   date entered = 0;
+  std::uint32_t number = 0;  // of the order, where terminals number orders
 };
 struct new_order_answer {
   std::uint32_t order = 0;
@@ -135,11 +136,17 @@ new_order_answer new_order(auto& t, company<Database>& in, const new_order_reque
   const std::int32_t discount = present_row(buyer, "customer").discount;
 
   std::int32_t district_tax = 0;
-  const bool there = t.update(in.districts, district_key(request.at), [&](district& row) {
-    district_tax = row.tax;
-    answer.order = row.next_order++;
-  });
-  if (!there) throw missing_row("district");
+  if (in.size.terminals_number_orders) {
+    auto row = t.get(in.districts, district_key(request.at));
+    district_tax = present_row(row, "district").tax;
+    answer.order = request.number;
+  } else {
+    const bool there = t.update(in.districts, district_key(request.at), [&](district& row) {
+      district_tax = row.tax;
+      answer.order = row.next_order++;
+    });
+    if (!there) throw missing_row("district");
+  }
   t.insert(in.orders, order_key(request.at, answer.order), made);
   t.insert(in.new_orders, order_key(request.at, answer.order), present{});
   t.insert(in.orders_by_customer, customer_order_key(request.at, request.customer, answer.order),
@@ -271,39 +278,45 @@ struct delivery_answer {
   std::array<std::uint32_t, scale::districts> orders{};  // 0: that district has none to deliver
 };
 
+// The oldest undelivered order of one district; returns its number, 0: none.
+template <class Database>
+std::uint32_t deliver(auto& t, company<Database>& in, const delivery_request& request,
+                      district_id at) {
+  std::uint32_t oldest = 0;
+  t.scan(in.new_orders, order_key(at, 0), order_key(at, order_max),
+         [&](std::uint64_t key, const present&) {
+           oldest = order_of_key(key);
+           return false;
+         });
+  if (oldest == 0) return 0;
+  t.erase(in.new_orders, order_key(at, oldest));
+  order is;
+  if (!t.update(in.orders, order_key(at, oldest), [&](order& row) {
+        row.carrier = request.carrier;
+        is = row;
+      }))
+    throw missing_row("order");
+  money sum = 0;
+  for (std::uint32_t l = 1; l <= is.lines; ++l) {
+    if (!t.update(in.order_lines, order_line_key(at, oldest, l), [&](order_line& row) {
+          row.delivered = request.when;
+          sum += row.amount;
+        }))
+      throw missing_row("order line");
+  }
+  if (!t.update(in.customers, customer_key(at, is.customer), [&](customer& row) {
+        row.balance += sum;
+        ++row.deliveries;
+      }))
+    throw missing_row("customer");
+  return oldest;
+}
+
 template <class Database>
 delivery_answer delivery(auto& t, company<Database>& in, const delivery_request& request) {
   delivery_answer answer;
-  for (std::uint32_t d = 1; d <= scale::districts; ++d) {
-    const district_id at{request.warehouse, d};
-    std::uint32_t& oldest = answer.orders[d - 1];
-    t.scan(in.new_orders, order_key(at, 0), order_key(at, order_max),
-           [&](std::uint64_t key, const present&) {
-             oldest = order_of_key(key);
-             return false;
-           });
-    if (oldest == 0) continue;
-    t.erase(in.new_orders, order_key(at, oldest));
-    order is;
-    if (!t.update(in.orders, order_key(at, oldest), [&](order& row) {
-          row.carrier = request.carrier;
-          is = row;
-        }))
-      throw missing_row("order");
-    money sum = 0;
-    for (std::uint32_t l = 1; l <= is.lines; ++l) {
-      if (!t.update(in.order_lines, order_line_key(at, oldest, l), [&](order_line& row) {
-            row.delivered = request.when;
-            sum += row.amount;
-          }))
-        throw missing_row("order line");
-    }
-    if (!t.update(in.customers, customer_key(at, is.customer), [&](customer& row) {
-          row.balance += sum;
-          ++row.deliveries;
-        }))
-      throw missing_row("customer");
-  }
+  for (std::uint32_t d = 1; d <= scale::districts; ++d)
+    answer.orders[d - 1] = deliver(t, in, request, {request.warehouse, d});
   return answer;
 }
 

@@ -71,6 +71,22 @@ TEST_F(tpcc_on_machine, equal_requests_give_equal_answers) {
   EXPECT_NE(first.answer.at("cycles"), other.answer.at("cycles"));
 }
 
+TEST_F(tpcc_on_machine, keeps_the_conditions_by_other_rules) {
+  const json rules = {{"index", "db/dbx-locking:htm-btree"},
+                      {"suppliers", "home"},
+                      {"order_numbers", "terminal"},
+                      {"warehouses", 1}};
+  json usual = rules;
+  usual["order_numbers"] = "district";
+  const outcome got = ask(rules);
+  ASSERT_EQ(got.status, 0) << got.said;
+  EXPECT_EQ(got.answer.at("order_numbers"), "terminal");
+  EXPECT_EQ(got.answer.at("suppliers"), "home");
+  const outcome beside = ask(usual);
+  ASSERT_EQ(beside.status, 0) << beside.said;
+  EXPECT_LT(got.answer.at("repeated"), beside.answer.at("repeated"));  // no district changes
+}
+
 // Its name is read before the run, into memory that must not reach it. With 20 threads, because
 // glibc has eight arenas a CPU.
 TEST_F(tpcc_on_machine, where_the_machine_file_lies_makes_no_difference) {

@@ -10,9 +10,9 @@ from panels import figure, lines
 from verdicts import (Judgement, conflicts_by_place, number, numbers, of_gain, of_ratio, say,
                       shares_told, worst)
 
-from .runs import (COPYING_DBX, COPYING_EUNO_DBX, DBX, DRAWN, EUNO_DBX, EUNO_TREE, FAMILY, HTM_TREE,
-                   KEY_BITS, KEY_BITS_DBX, LABELS, LOOKS, MASSTREE, OUR_DBX, OUR_TREE, SILO, facts,
-                   tpcc, warehouses_of)
+from .runs import (COPYING_DBX, COPYING_EUNO_DBX, DBX, DRAWN, EUNO_DBX, EUNO_TREE, FAMILY,
+                   FEW_RETRIES, HTM_TREE, KEY_BITS, KEY_BITS_DBX, LABELS, LOOKS, MASSTREE, OUR_DBX,
+                   OUR_TREE, RULES, SILO, facts, tpcc, warehouses_of)
 
 PLACES = {"by warehouses": (1, 2, 4, 8, 16), "by threads": (1, 4, 8, 16, 20)}
 OURS = "DBX's commit over euno-btree+ (ours)"
@@ -21,6 +21,7 @@ PAPER = {"by warehouses": {DBX: (1.07, 12.14, 3.60), SILO: (1.42, 2.01, 1.65)},
          "by threads": {DBX: (1.60, 16.26, 9.07), SILO: (1.78, 2.35, 1.99)}}
 PAPER_TPS = 337_000
 MOST, OUR_MOST = tpcc(EUNO_DBX, 1, 20), tpcc(OUR_DBX, 1, 20)  # one warehouse, most threads
+EASIER = [tpcc(d, 1, 20, RULES + (FEW_RETRIES if d != SILO else ())) for d in (DBX, EUNO_DBX, SILO)]
 COPYING_EUNO, COPYING = tpcc(COPYING_EUNO_DBX), tpcc(COPYING_DBX)
 # Each has the look of its index.
 DATABASES = {DBX: ("DBX", HTM_TREE), EUNO_DBX: ("Euno-DBX", EUNO_TREE),
@@ -116,10 +117,16 @@ FAMILY.claim("E-F18c", by("by threads", EUNO_DBX, DBX, SILO), FIGURE_18, simulat
 
 
 @FAMILY.claim("E-F18d", by("by threads", EUNO_DBX), FIGURE_18, simulated=DATABASE,
-              beside=[OUR_MOST])
+              beside=[OUR_MOST, *EASIER])
 def most_threads(runs):
     here = runs[MOST].mops * 1e6
     best = max(runs.values(by("by threads", EUNO_DBX))) * 1e6
     ours = say(" {}: {}.", OURS, runs[OUR_MOST].mops * 1e6) if OUR_MOST in runs else ""
+    easier = ("" if not runs.has(EASIER) else
+              say(" If nobody orders or pays at another warehouse, threads number their orders "
+                  "themselves, each district is delivered to alone, and the regions of commits "
+                  f"retry {FEW_RETRIES[0][1]} times: ")
+              + "; ".join(say("{} {}", DATABASES[p.index][0], runs[p].mops * 1e6) for p in EASIER)
+              + ".")
     return Judgement(f"{PAPER_TPS} tps", f"{number(here)} tps", of_ratio(here, PAPER_TPS),
-                     f"The most with any number of threads: {number(best)}.{ours}")
+                     f"The most with any number of threads: {number(best)}.{ours}{easier}")
