@@ -36,7 +36,8 @@ inline leaf_version leaf_version_asked_for = leaf_version::none;
 template <class Budgets, const std::optional<std::uint32_t>& Retries = conflict_retries_asked_for>
 struct asked_for : Budgets {
   asked_for() noexcept {
-    if (Retries) this->conflict = this->lock_busy = *Retries;
+    const std::optional<std::uint32_t> wanted = Retries;
+    if (wanted) this->conflict = this->lock_busy = *wanted;
   }
 };
 
