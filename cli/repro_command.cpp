@@ -80,8 +80,8 @@ void add_repro_command(command_parser& app) {
       .required();
   command
       .add_option("--scale", flags->scale,
-                  "smoke: short runs, provisional | settled: the same points, in long runs | full: "
-                  "all points")
+                  "smoke: short runs, provisional verdicts | settled: the same points in long runs "
+                  "| full: more points and seeds in long runs")
       .type_name("S")
       .shows_default();
   command
@@ -90,12 +90,14 @@ void add_repro_command(command_parser& app) {
       .type_name("M");
   command.add_flag("--native", flags->native,
                    "on this CPU's own hardware transactions, not on the simulated machine");
-  command.add_option("--seed", flags->seed, "equal seeds give equal results, but for --native")
+  command
+      .add_option("--seed", flags->seed,
+                  "the first seed; equal seeds give equal results, but for --native")
       .type_name("N")
       .shows_default();
   command
       .add_option("--seeds", flags->seeds,
-                  "how many seeds each point runs with [the scale's]; not with --native")
+                  "number of seeds of each point [as --scale has it]; not with --native")
       .type_name("N");
   command.add_option("--out", flags->out, "the directory for plots")
       .type_name("DIR")
