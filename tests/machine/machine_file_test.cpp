@@ -72,7 +72,7 @@ TEST(CoreOf, FillsASocketAfterTheOtherByDefault) {
   machine m;
   m.sockets = 2;
   m.cores_per_socket = 3;
-  for (const std::uint64_t first : {0, 3, 64}) {
+  for (const std::uint64_t first : {0U, 3U, 64U}) {
     m.cores_filled_first = first;
     for (std::uint64_t t = 0; t < 12; ++t) EXPECT_EQ(m.core_of(t), t % 6) << first;
   }
