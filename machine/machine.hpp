@@ -17,7 +17,6 @@
 // std::invalid_argument.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -42,9 +41,6 @@ struct machine {
   std::uint64_t sockets = 1;
   std::uint64_t cores_per_socket = 4;
   std::uint64_t threads_per_core = 1;
-  // Of each socket, the cores that threads get first: thread 0 gets the first one of the first
-  // socket. When all sockets have given so many, the other cores follow. 0: all of a socket.
-  std::uint64_t cores_filled_first = 0;
   std::uint64_t megahertz = 3000;
 
   // --- caches, with lines of 64 bytes ---
@@ -140,16 +136,8 @@ struct machine {
 
   std::uint64_t cores() const noexcept { return sockets * cores_per_socket; }
   std::uint64_t hardware_threads() const noexcept { return cores() * threads_per_core; }
-  // Threads get the cores in the order of cores_filled_first, then the same cores again.
-  std::uint64_t core_of(std::uint64_t thread) const noexcept {
-    const std::uint64_t n = thread % cores();
-    const std::uint64_t first =
-        cores_filled_first == 0 ? cores_per_socket : std::min(cores_filled_first, cores_per_socket);
-    if (n < sockets * first) return n / first * cores_per_socket + n % first;
-    const std::uint64_t rest = n - sockets * first;
-    const std::uint64_t left = cores_per_socket - first;
-    return rest / left * cores_per_socket + first + rest % left;
-  }
+  // Threads get the cores in order, then the same cores again.
+  std::uint64_t core_of(std::uint64_t thread) const noexcept { return thread % cores(); }
 };
 
 // The description of one parameter, for listings and for the file reader.
