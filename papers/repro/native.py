@@ -56,7 +56,8 @@ def unfit(experiment, host):
 
 def told_of(host, scale):
     cpus = host["cpus"]
-    return (f"{host['native']}, {cpus} CPU{'s' * (cpus > 1)}, medians of {ROUNDS[scales.lengths(scale)]} rounds")
+    rounds = ROUNDS[scales.lengths(scale)]
+    return f"{host['native']}, {cpus} CPU{'s' * (cpus > 1)}, medians of {rounds} rounds"
 
 
 def beside(plan, flags, asking=ask):

@@ -1,7 +1,8 @@
 """How much runs.
 
 smoke: few points, in short runs; the verdicts are provisional.
-settled: the same points, in runs so long that twice as long hardly changes them.
+settled: the same points, in long runs. Most figures have settled in them; see docs/EUNOMIA.md for
+the one index that has not.
 full: all points, several seeds, in the same long runs.
 
 Values that depend on it stand in dictionaries of two keys, "smoke" and "full".

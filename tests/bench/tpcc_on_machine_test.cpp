@@ -75,6 +75,7 @@ TEST_F(tpcc_on_machine, keeps_the_conditions_by_other_rules) {
   const json rules = {{"index", "db/dbx-locking:htm-btree"},
                       {"suppliers", "home"},
                       {"order_numbers", "terminal"},
+                      {"deliveries", "district"},
                       {"warehouses", 1}};
   json usual = rules;
   usual["order_numbers"] = "district";
@@ -82,6 +83,7 @@ TEST_F(tpcc_on_machine, keeps_the_conditions_by_other_rules) {
   ASSERT_EQ(got.status, 0) << got.said;
   EXPECT_EQ(got.answer.at("order_numbers"), "terminal");
   EXPECT_EQ(got.answer.at("suppliers"), "home");
+  EXPECT_EQ(got.answer.at("deliveries"), "district");
   const outcome beside = ask(usual);
   ASSERT_EQ(beside.status, 0) << beside.said;
   EXPECT_NE(got.answer.at("cycles"), beside.answer.at("cycles"));
