@@ -73,7 +73,7 @@ void engine::charge_instructions() {
   std::uint64_t parts = executed * (100 * instruction_parts) / machine_.instructions_per_100_cycles;
   if (machine_.shared_core_percent != 100) {
     const auto cores = static_cast<unsigned>(machine_.cores());
-    for (unsigned n = me.core; n < cpus_.size(); n += cores) {
+    for (unsigned n = me.cpu % cores; n < cpus_.size(); n += cores) {
       if (n != me.cpu && cpus_[n].runs != nullptr && cpus_[n].runs->is == state::able) {
         parts = parts * 100 / machine_.shared_core_percent;
         break;
@@ -331,7 +331,9 @@ void engine::abort_owner_of_stack(program_thread& me, std::uint64_t address) {
 void engine::line_left_l1(unsigned core, line& l) {
   bool mine_too_large = false;
   abort_cause mine{abort_reason::write_capacity};
-  for (unsigned n = core; n < cpus_.size(); n += static_cast<unsigned>(machine_.cores())) {
+  const auto cores = static_cast<unsigned>(machine_.cores());
+  for (auto n = static_cast<unsigned>(machine_.first_thread_on(core)); n < cpus_.size();
+       n += cores) {
     if (cpus_[n].runs == nullptr) continue;
     program_thread& t = *cpus_[n].runs;
     if (!t.tx.active()) continue;

@@ -15,6 +15,7 @@ constexpr std::array table{
     parameter{"sockets", &machine::sockets, 1, 4},
     parameter{"cores_per_socket", &machine::cores_per_socket, 1, 64},
     parameter{"threads_per_core", &machine::threads_per_core, 1, 2},
+    parameter{"cores_filled_first", &machine::cores_filled_first, 0, 64},
     parameter{"megahertz", &machine::megahertz, 100, 10'000},
     parameter{"l1_sets", &machine::l1_sets, 1, 4096},
     parameter{"l1_ways", &machine::l1_ways, 1, 64},

@@ -17,6 +17,7 @@
 // std::invalid_argument.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -41,6 +42,9 @@ struct machine {
   std::uint64_t sockets = 1;
   std::uint64_t cores_per_socket = 4;
   std::uint64_t threads_per_core = 1;
+  // Of each socket, the cores that threads get first: thread 0 gets the first one of the first
+  // socket. When all sockets have given so many, the other cores follow. 0: all of a socket.
+  std::uint64_t cores_filled_first = 0;
   std::uint64_t megahertz = 3000;
 
   // --- caches, with lines of 64 bytes ---
@@ -136,8 +140,30 @@ struct machine {
 
   std::uint64_t cores() const noexcept { return sockets * cores_per_socket; }
   std::uint64_t hardware_threads() const noexcept { return cores() * threads_per_core; }
-  // Threads get the cores in order, then the same cores again.
-  std::uint64_t core_of(std::uint64_t thread) const noexcept { return thread % cores(); }
+  // Threads get the cores in the order of cores_filled_first, then the same cores again.
+  std::uint64_t core_of(std::uint64_t thread) const noexcept {
+    const std::uint64_t n = thread % cores();
+    const std::uint64_t first = filled_first();
+    if (n < sockets * first) return n / first * cores_per_socket + n % first;
+    const std::uint64_t rest = n - sockets * first;
+    const std::uint64_t left = cores_per_socket - first;
+    return rest / left * cores_per_socket + first + rest % left;
+  }
+  // The inverse of core_of(): the first thread on a core. The next one is cores() further.
+  std::uint64_t first_thread_on(std::uint64_t core) const noexcept {
+    const std::uint64_t first = filled_first();
+    if (first == cores_per_socket) return core;
+    const std::uint64_t socket = core / cores_per_socket;
+    const std::uint64_t n = core % cores_per_socket;
+    if (n < first) return socket * first + n;
+    return sockets * first + socket * (cores_per_socket - first) + n - first;
+  }
+
+ private:
+  std::uint64_t filled_first() const noexcept {
+    return cores_filled_first == 0 ? cores_per_socket
+                                   : std::min(cores_filled_first, cores_per_socket);
+  }
 };
 
 // The description of one parameter, for listings and for the file reader.

@@ -107,6 +107,7 @@ TEST(Line, TheSameSocketFirstKeepsALineThere) {
   const auto sockets_in_order = [](u64 line_order) {
     machine m = here();
     set_parameter(m, "line_order", line_order);
+    set_parameter(m, "cores_filled_first", 0);  // threads 0 to 9 on one socket
     wanted.value = 0;
     std::array<bool, 19> far{};
     bodies all(1, [] { wanted.value = 0; });
@@ -402,6 +403,7 @@ TEST(Line, TheSameSocketFirstStarvesNobody) {
   hot.value = 0;
   machine m = here();
   set_parameter(m, "line_order", machine::same_socket_first);
+  set_parameter(m, "cores_filled_first", 0);
   bodies all(10, [] {
     while ((hot.value.fetch_add(1) & done) == 0) {
     }

@@ -56,5 +56,28 @@ TEST(MachineFile, NamesLineAndReason) {
   EXPECT_THAT(complaint_about("sockets\n"), HasSubstr("expected 'parameter = value -- source'"));
 }
 
+TEST(CoreOf, FillsTheFirstCoresOfEachSocketFirst) {
+  machine m;
+  m.sockets = 2;
+  m.cores_per_socket = 10;
+  m.cores_filled_first = 8;
+  std::vector<std::uint64_t> cores;
+  for (std::uint64_t t = 0; t < 22; ++t) cores.push_back(m.core_of(t));
+  EXPECT_THAT(cores, ::testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12, 13, 14, 15, 16, 17,
+                                            8, 9, 18, 19, 0, 1));
+  for (std::uint64_t t = 0; t < 20; ++t) EXPECT_EQ(m.first_thread_on(m.core_of(t)), t);
+}
+
+TEST(CoreOf, FillsASocketAfterTheOtherByDefault) {
+  machine m;
+  m.sockets = 2;
+  m.cores_per_socket = 3;
+  for (const std::uint64_t first : {0U, 3U, 64U}) {
+    m.cores_filled_first = first;
+    for (std::uint64_t t = 0; t < 12; ++t) EXPECT_EQ(m.core_of(t), t % 6) << first;
+    for (std::uint64_t core = 0; core < 6; ++core) EXPECT_EQ(m.first_thread_on(core), core);
+  }
+}
+
 }  // namespace
 }  // namespace elidex::sim

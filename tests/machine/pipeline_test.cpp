@@ -71,6 +71,25 @@ TEST(Instructions, OfTwoThreadsOfACoreTakeLonger) {
   EXPECT_NEAR(static_cast<double>(slowest(21)), 2.0 * static_cast<double>(alone), 100);
 }
 
+// The order in which threads get cores changes which core is shared, not that one is.
+TEST(Instructions, OfTwoThreadsOfACoreTakeLongerInAnyOrderOfCores) {
+  machine m = with_instructions(100);
+  set_parameter(m, "shared_core_percent", 50);
+  set_parameter(m, "threads_per_core", 2);
+  for (const u64 first : {u64{0}, u64{3}, u64{8}}) {
+    set_parameter(m, "cores_filled_first", first);
+    const u64 alone = run(m, {}, bodies(1, [] { compute(rounds); })).cycles;
+    const report r = run(m, {}, bodies(22, [] { compute(rounds); }));
+    // Threads 20 and 21 come to the machine when the first two have ended.
+    for (unsigned t = 0; t < 20; ++t) {
+      const bool shared = t < 2;
+      EXPECT_NEAR(static_cast<double>(r.threads[t].cycles),
+                  static_cast<double>(shared ? 2 * alone : alone), 200)
+          << t << " with " << first;
+    }
+  }
+}
+
 // Lines that no core has.
 struct far_lines {
   struct alignas(64) line_with_link {
