@@ -7,7 +7,8 @@ int main() {
   stock.upsert("apple", 3);
   stock.upsert("pear", 5);
   stock.update("apple", [](int& n) { n += 4; });  // atomic
-  stock.scan("a", 10, [](auto name, int n) {      // a snapshot, in key order
+  stock.upsert_with("plum", 1, [](int& n) { ++n; });
+  stock.scan(elidex::prefix("p"), [](auto name, int n) {  // a snapshot, in key order
     std::cout << name << ": " << n << '\n';
   });
 }

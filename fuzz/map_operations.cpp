@@ -168,15 +168,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   run<btree<u64, u64, coarse<elidex::papers::hle_lock>, fan_out<5, 3>>>(p);
   run<btree<u64, u64, coarse<elidex::elided<elidex::ttas_lock>>, fan_out<2, 3>>>(p);
   run<btree<u64, u64, elidex::internal::optimistic, fan_out<2, 3>>>(p);
-  run<elidex::ordered_map<u64, u64>>(p);
+  run<elidex::internal::ordered_tree<u64, u64>>(p);
   run<btree<std::string, u64, elidex::internal::optimistic, fan_out<2, 3>>>(p);
   run<btree<std::string, std::string, coarse<elidex::ttas_lock>, fan_out<4, 3>>>(p);
-  run<elidex::ordered_map<std::string, std::string>>(p);
+  run<elidex::internal::ordered_tree<std::string, std::string>>(p);
   using elidex::hash_map;
   using elidex::testing::long_chains;
   using elidex::testing::tiny_buckets;
-  run<hash_map<u64, u64, elidex::default_hash<u64>, tiny_buckets>>(p);
-  run<hash_map<u64, u64, elidex::testing::no_hash, long_chains>>(p);
-  run<hash_map<std::string, std::string, elidex::default_hash<std::string>, tiny_buckets>>(p);
+  run<hash_index<u64, u64, elidex::default_hash<u64>, tiny_buckets>>(p);
+  run<hash_index<u64, u64, elidex::testing::no_hash, long_chains>>(p);
+  run<hash_index<std::string, std::string, elidex::default_hash<std::string>, tiny_buckets>>(p);
   return 0;
 }

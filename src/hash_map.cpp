@@ -1,9 +1,9 @@
 #include "elidex/hash_map.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
-template class hash_map<std::uint64_t, std::uint64_t>;
-template class hash_map<std::string, std::uint64_t>;
-template class hash_map<std::string, std::string>;
+template class hash_index<std::uint64_t, std::uint64_t>;
+template class hash_index<std::string, std::uint64_t>;
+template class hash_index<std::string, std::string>;
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -97,6 +97,12 @@ class elidex_map {
     return map_.scan(from, limit, [&sum](key_argument, index_value value) { sum += value; });
   }
 
+  std::size_t scan(key_argument from, std::size_t limit, index_value& sum)
+    requires requires(const Map& map) { map.scan_n(from, limit, [](key_argument, index_value) {}); }
+  {
+    return map_.scan_n(from, limit, [&sum](key_argument, index_value value) { sum += value; });
+  }
+
   [[nodiscard]] std::size_t memory_bytes() const { return map_.memory_bytes(); }
 
   [[nodiscard]] index_counters counters() const {

@@ -187,6 +187,7 @@ ROWS = [
         smaller=(("repro all", "repro S-3.8 S-3.12"),), full=None, statuses=(0, 1)),
     as_written("./dev example conflict"),
     as_written("./dev example machine"),
+    *(as_written(f"./dev example {topic}") for topic in ("word-count", "order-book", "time-series")),
     never("elidex-c++ -O2 examples/machine.cpp -o bank", OWN_PROGRAM),
     never('ELIDEX_SIM="machine=haswell-i5-4670t locks=elided cpus=4 seed=2" ./bank', OWN_PROGRAM),
     # Building and testing.

@@ -169,8 +169,8 @@ def check_columns(file):
 
 # What a program may include; everything else of include/ is in internal/.
 PUBLIC_HEADERS = {f"include/elidex/{name}.hpp" for name in (
-    "column", "condition_variable", "database", "elided", "hash_map", "htm", "mutex", "ordered_map", "shared_mutex",
-    "version")}
+    "bounds", "column", "condition_variable", "database", "elided", "hash_map", "htm", "key_encoding", "mutex",
+    "ordered_map", "shared_mutex", "synchronization", "version")}
 # Words of one paper where the field has a general one. The policy that is called after a paper's system may say so.
 PAPER_WORDS = re.compile(r"\b(masstree|eunomia|euno_\w+|dsi|delta_storage_index|txbench)\b")
 # Which directories the sources of a directory may include, beside their own and the system's.

@@ -3,6 +3,7 @@
 # What these declare is public, but of namespace elidex::internal only what a public header names with
 # `using internal::X;`.
 HEADERS = (
+    "elidex/bounds.hpp",
     "elidex/column.hpp",
     "elidex/condition_variable.hpp",
     "elidex/database.hpp",
@@ -19,16 +20,15 @@ HEADERS = (
     "elidex/internal/sync/lock_names.hpp",
 )
 
-# Classes that users reach under a name other than their own, or that lie in another header.
+# Classes that users reach under a name other than their own, or under several, or that lie in
+# another header.
 NAMES = {
     "elidex::basic_database": "database",
     "elidex::basic_mutex": "mutex",
     "elidex::basic_recursive_mutex": "recursive_mutex",
     "elidex::basic_shared_mutex": "shared_mutex",
-    "elidex::internal::btree": "ordered_map",  # of strings
-    "elidex::internal::region_choosing_map": "ordered_map",  # of integers
-    "elidex::internal::region_choosing_map::cursor_type": "ordered_map::cursor_type",
-    "elidex::internal::map_cursor": "ordered_map::cursor_type",
+    "elidex::internal::map_face": ("hash_map", "ordered_map"),  # their base class
+    "elidex::internal::map_range": "map_range",
     "elidex::internal::transaction": "transaction",
     "elidex::internal::two_phase_transaction": "two_phase_transaction",
     "elidex::internal::snapshot_transaction": "snapshot_transaction",
@@ -52,16 +52,15 @@ KINDS = {
 
 # The same for each function with a parameter of one of these template types.
 KINDS_OF_PARAMETERS = {
-    ("Fn", "Make", "Progress", "Predicate", "Range"): {"re-entrance", "callback throws"},
+    ("Fn", "Make", "Change", "Pred", "Progress", "Predicate", "Range"): {"re-entrance", "callback throws"},
     ("Table", "Transaction"): {"wrong handle"},
+    ("Bounds",): {"bad argument"},
 }
 
 # Functions without a row, and why. A * stands for anything.
 NOTHING_TO_MISUSE = {
     "Takes neither a handle nor a callback.": (
-        "hash_map::hash_map", "column::column", "ordered_map::ordered_map",
-        "ordered_map::cursor_type::cursor_type", "database::database",
-        "condition_variable::condition_variable",
+        "column::column", "database::database", "condition_variable::condition_variable",
     ),
     "As everywhere in C++: no other thread may still use an object that is destroyed.": ("*::~*",),
     "Compares, adds or prints values.": ("*operator*",),
@@ -69,6 +68,10 @@ NOTHING_TO_MISUSE = {
     "For authors of locks and of transactions. Each comment says what the function requires.": (
         "htm::native::*", "htm::never::*", "htm::hle_exchange_acquire", "htm::hle_store_release", "lock_record::*",
         "lock_record_named", "record_of_unnamed_locks",
+    ),
+    "Values, for the functions of a map that take bounds.": ("bounds::*", "prefix_bounds::*"),
+    "Made by the map's range(), never by users.": (
+        "map_range::map_range", "map_range::iterator::iterator", "map_range::end",
     ),
     "Made by the database, never by users.": (
         "transaction::transaction", "two_phase_transaction::two_phase_transaction",

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CANARY = "checks/misuse/canary.hpp"
 CANARY_FUNCTIONS = ("misuse_canary::planted", "planted_beside_it")
 
-NODE = re.compile(r"^([|`\- ]*)(\w+Decl) 0x[0-9a-f]+ (.*)$")
+NODE = re.compile(r"^([|`\- ]*)(\w+Decl) (0x[0-9a-f]+) (.*)$")
 FILE = re.compile(r"([\w./+\-]+\.(?:hpp|h|cpp|tcc)|<scratch space>|/[\w./+\-]+):\d+:\d+")
 LOCATION = re.compile(
     r"^(?:(?:parent|prev) 0x[0-9a-f]+ )*<[^>]*(?:<[^>]*>[^>]*)*> (?:\S+:\d+(?::\d+)? )?")
@@ -54,20 +54,33 @@ def plain(name):
     return re.sub(r"<.*>$", "", name) if not name.startswith("operator") else name
 
 
+@dataclass
+class Node:
+    """A declaration in the text of the syntax tree."""
+    depth: int
+    kind: str
+    words: list
+    types: str
+    flags: list
+    address: str
+    parent: str  # address of the class to which it belongs, if it is written elsewhere; or ""
+    previous: str  # address of its earlier declaration, or ""
+
+
 def parse_node(line):
-    """Depth, kind, name, type and flags of a declaration, or None."""
+    """The declaration of a line, or None."""
     found = NODE.match(line)
     if not found:
         return None
-    prefix, kind, rest = found.groups()
-    if kind == "CXXRecordDecl" and rest.startswith("parent "):
-        return None  # the definition, outside of its class, of a nested one
+    prefix, kind, address, rest = found.groups()
+    elsewhere = dict(re.findall(r"(parent|prev) (0x[0-9a-f]+) ", rest.partition("<")[0]))
     rest = LOCATION.sub("", rest)
     declared, quote, behind = rest.partition(" '")
     types = behind.rpartition("'")[0] if quote else ""
     flags = (behind.rpartition("'")[2] if quote else "").split()
     words = declared.replace("implicit ", "implicit_ ").split()
-    return len(prefix) // 2, kind, words, types, flags
+    return Node(len(prefix) // 2, kind, words, types, flags, address, elsewhere.get("parent", ""),
+                elsewhere.get("prev", ""))
 
 
 class Reader:
@@ -76,6 +89,7 @@ class Reader:
     def __init__(self):
         self.functions = {}
         self.scopes = []
+        self.nested = {}  # address of a class that is only declared in another -> its scope
         self.file = ""
         self.template = None  # (depth, name) of a FunctionTemplateDecl whose function comes next
 
@@ -91,7 +105,7 @@ class Reader:
                 continue
             if where:
                 self.file = where[0]
-            self.visit(*node)
+            self.visit(node)
             if where:
                 self.file = where[-1]
         return self.functions
@@ -100,7 +114,8 @@ class Reader:
     def dumped_scope(line):
         return "::".join(line[len("Dumping "):].rstrip(":\n").split("::")[:-1])
 
-    def visit(self, depth, kind, words, types, flags):
+    def visit(self, node):
+        depth, kind, words = node.depth, node.kind, node.words
         while self.scopes and self.scopes[-1].depth >= depth:
             self.scopes.pop()
         if not self.scopes:
@@ -117,22 +132,33 @@ class Reader:
             access = "public" if around.access == "public" else "hidden"
             self.scopes.append(Scope(depth, around.name, access))
         elif kind == "CXXRecordDecl" and inside:
-            self.visit_class(depth, around, words)
+            self.visit_class(node, around)
         elif kind in FUNCTIONS and around.access == "public":
-            self.visit_function(depth, kind, around, words, types, flags, inside)
+            self.visit_function(node, around, inside)
 
-    def visit_class(self, depth, around, words):
-        if "implicit_" in words or words[-1] != "definition" or len(words) < 3:
+    def visit_class(self, node, around):
+        words = node.words
+        if "implicit_" in words or len(words) < 2:
+            return
+        if words[-1] != "definition":
+            if around.is_class:
+                self.nested[node.address] = (f"{around.name}::{words[-1]}", around.access)
             return
         tag, name = words[-3], words[-2]
+        name, access_of_class = f"{around.name}::{name}", around.access
+        if node.parent:
+            name, access_of_class = self.nested.get(node.previous, (name, "hidden"))
         access = "public" if tag == "struct" else "private"
-        if around.access != "public":
+        if access_of_class != "public":
             access = "hidden"
-        self.scopes.append(Scope(depth, f"{around.name}::{name}", access, True))
+        self.scopes.append(Scope(node.depth, name, access, True))
 
-    def visit_function(self, depth, kind, around, words, types, flags, inside):
+    def visit_function(self, node, around, inside):
+        depth, kind, words = node.depth, node.kind, node.words
         if "implicit_" in words or not words:
             return
+        if node.parent and not around.is_class:
+            return  # the definition, outside of its class, of a member
         if kind == "FunctionTemplateDecl":
             self.template = (depth, around.name) if inside else None
             return
@@ -141,14 +167,14 @@ class Reader:
             return
         if of_template:
             self.template = None  # behind the pattern come its instances
-        if "delete" in flags:
+        if "delete" in node.flags:
             return
         name = words[-1] if kind == "UsingDecl" else " ".join(words)
         name = self.name_of(kind, name, around)
         if name is None:
             return
         name = f"{around.name}::{name}"
-        self.functions.setdefault((name, self.file), Function(name, self.file)).types.append(types)
+        self.functions.setdefault((name, self.file), Function(name, self.file)).types.append(node.types)
 
     @staticmethod
     def name_of(kind, text, around):
@@ -183,33 +209,45 @@ def named_for_users():
     return {name for header in headers for name in re.findall(r"^using internal::(\w+);", header.read_text(), re.MULTILINE)}
 
 
-def users_name(function, headers):
-    """How the table calls a function, or None if it is not public."""
+def users_names(function, headers):
+    """How the table calls a function: by no name, if it is not public, or by several."""
     scope, _, name = function.name.rpartition("::")
     around = [one for one in public_api.NAMES if scope == one or scope.startswith(one + "::")]
     of_class = max(around, key=len, default=None)
     if of_class is not None:
-        scope = public_api.NAMES[of_class] + scope[len(of_class):]
-        if name.lstrip("~") == of_class.split("::")[-1]:  # a constructor or destructor
-            name = ("~" if name.startswith("~") else "") + scope.split("::")[-1]
-        return f"{scope}::{name}"
+        names = public_api.NAMES[of_class]
+        return [name_in(of_class, user, scope, name)
+                for user in ((names,) if isinstance(names, str) else names)]
     inside = function.name.split("::")[1:]
     if inside[0] == "internal" and inside[1] not in named_for_users() and "operator" not in inside[1]:
-        return None
+        return []
     if not function.file.endswith(tuple(headers)) or "internal" in scope.split("::")[2:]:
-        return None
+        return []
     short = re.sub(r"^elidex(::internal|::db)?(::|$)", "", scope)
-    return f"{short}::{name}" if short else name
+    return [f"{short}::{name}" if short else name]
+
+
+def name_in(of_class, user, scope, name):
+    """The name of a function of a class that users reach under another name."""
+    scope = user + scope[len(of_class):]
+    if name.lstrip("~") == of_class.split("::")[-1]:  # a constructor or destructor
+        name = ("~" if name.startswith("~") else "") + scope.split("::")[-1]
+    return f"{scope}::{name}"
 
 
 def public_functions(lines, headers):
     """Name in the table -> types of the overloads."""
     found = {}
     for function in Reader().read(lines).values():
-        name = users_name(function, headers)
-        if name is not None:
+        for name in users_names(function, headers):
             found.setdefault(name, []).extend(function.types)
     return found
+
+
+def names_internal_type(types):
+    """Whether a signature names a type of elidex::internal that has no name for users."""
+    return any(f"elidex::internal::{name}" not in public_api.NAMES
+               for name in re.findall(r"internal::(\w+)", types))
 
 
 def reason_for_none(name):
@@ -244,7 +282,7 @@ def complaints(functions, rows):
         elif missing := kinds_wanted(name, functions[name]) - kinds[name]:
             yield f"{name}: no row for: {', '.join(sorted(missing))}"
     for name in sorted(functions):
-        if any("internal::" in one for one in functions[name]):
+        if any(names_internal_type(one) for one in functions[name]):
             yield f"{name}: a public signature names an internal type"
     scopes = {name.rpartition("::")[0] for name in functions}
     for name in sorted(set(kinds) - set(functions)):

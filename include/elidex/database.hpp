@@ -150,6 +150,7 @@
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/sync/backoff.hpp"
+#include "elidex/internal/tree/ordered_tree.hpp"
 #include "elidex/internal/txn/commit_protocols.hpp"
 #include "elidex/internal/txn/dbx_locking_commit.hpp"
 #include "elidex/internal/txn/errors.hpp"
@@ -159,7 +160,6 @@
 #include "elidex/internal/txn/table.hpp"
 #include "elidex/internal/txn/transaction.hpp"
 #include "elidex/internal/txn/two_phase_locking.hpp"
-#include "elidex/ordered_map.hpp"
 
 namespace elidex {
 
@@ -212,7 +212,7 @@ using internal::isolation;
 // Tables over ordered_map.
 struct ordered_map_indexes {
   template <class Key>
-  using map = ordered_map<Key, internal::record*>;
+  using map = internal::ordered_tree<Key, internal::record*>;
 };
 
 // The counts of a database's transactions.
@@ -538,10 +538,10 @@ class basic_database {
   }
   // Under tables_mutex_, or alone.
   std::vector<internal::table_base*> all_tables() const {
-    std::vector<internal::table_base*> all;
-    all.reserve(tables_.size());
-    for (const auto& one : tables_) all.push_back(one.get());
-    return all;
+    std::vector<internal::table_base*> tables;
+    tables.reserve(tables_.size());
+    for (const auto& one : tables_) tables.push_back(one.get());
+    return tables;
   }
   static internal::row_locking locking_of([[maybe_unused]] std::uint32_t number) noexcept {
     if constexpr (requires { Commit::locking_of(number); }) {

@@ -1,112 +1,103 @@
 // An unordered map that any number of threads may read and change at once.
 //
-//   elidex::hash_map<std::uint64_t, std::uint64_t> map;     // or <std::string, ...>
-//   map.reserve(1'000'000);                                  // optional
-//   map.upsert(7, 70);
-//   if (auto value = map.get(7)) ...
-//   map.update(7, [](std::uint64_t& v) { ++v; });            // atomic
-//   map.get_or_insert(8, [] { return std::uint64_t{80}; });  // atomic; called only if 8 is absent
-//   map.multi_get(keys, values);                             // many look-ups at once
-//   map.for_each([](std::uint64_t key, std::uint64_t value) { ... });
+//   elidex::hash_map<std::string, int> words;
+//   words.reserve(1'000'000);                                   // optional
+//   words.upsert_with("plum", 1, [](int& n) { ++n; });          // count, in one call
+//   if (auto plums = words.get("plum")) ...
+//   words.for_each([](std::string_view word, int n) { ... });
 //
-// Thread-safety: any thread may call any function at any time, except constructor and destructor.
-// Every operation is linearizable except for_each(), size(), empty(), memory_bytes() and stats().
-// The last four are exact when no operation runs. multi_get() is not a snapshot. Readers write
-// nothing that threads share. They wait only for a thread that changes the same bucket.
-// Complexity: O(1) expected for one key, and for each key of multi_get(). for_each() visits every
-// bucket.
+// Keys and values: as for ordered_map.hpp. Hash: a function object that returns 64 well-mixed bits
+// for a key. Equal keys must have equal hashes. Threads call it at the same time. It must not
+// throw.
+//
+// Thread-safety: any thread may call any function at any time, except constructors, destructor,
+// assignment, swap() and clear(). For these no other thread may use the map, nor
+// may a function that the map calls use them.
+// Every operation on one key is linearizable. multi_get(), multi_upsert(), multi_erase() and
+// for_each() are sequences of such operations. size(), empty(), memory_bytes() and stats() are
+// exact when no operation runs. Readers write nothing that threads share. They wait only for a
+// thread that changes the same bucket.
+// Complexity: O(1) expected for each key. for_each() visits every bucket.
 // Iterator validity: the map has no iterators.
-// Lifetime: the map copies keys and values in and out. It cannot be copied or moved. The arguments
-// of for_each()'s function are valid until the function returns.
-// Errors: std::invalid_argument for a key of more than 64 KiB, a value of 4 GiB or more, or a
-// result span of multi_get() that is too short. The map's contents are unchanged after
-// std::bad_alloc, which comes from
-//   * the constructor, reserve() and for_each(),
-//   * every function that changes the map (without strings, only insert(), upsert() and
-//     get_or_insert()),
-//   * every function that returns a std::string,
-//   * the first call of a thread.
+// Errors: std::bad_alloc leaves the map's contents unchanged. An exception from the caller's
+// function passes through. Others:
+//   std::invalid_argument  a key of more than 64 KiB, a string value of 4 GiB or more, keys and
+//                          results of multi_get() or multi_upsert() that differ in number
+//   std::out_of_range      at() of an absent key
+//   std::logic_error       extract() of a value that cannot be copied, called by a visitor
 // A table that cannot grow for lack of memory continues with longer chains. The destructor,
 // reclaim(), size(), empty(), memory_bytes() and stats() never throw.
-// Memory: the table doubles when its keys fill more than fill_percent_max of its slots. 8-byte keys
-// and values take 24 to 49 bytes for each pair, and a few more for chained blocks. The table grows
-// in place, without a second table. It does not shrink. Later keys reuse the slots that erase()
-// empties.
+// Memory: the table doubles when its keys fill more than 75 % of its slots. 8-byte keys and values
+// take 24 to 49 bytes for each pair. The table grows in place, without a second table. It does not
+// shrink. Later keys reuse the slots that erase() empties. Up to half of the slots may be empty, so
+// prefer std::string for values of more than some hundred bytes.
 // fork(): a child has its own copy of the map. The child may use and destroy the copy if no other
 // thread was inside a call of the map when the process forked. Otherwise a bucket or pool that such
 // a thread had locked stays locked in the child.
 //
 // Implementation notes
-// A bucket is a pair of cache lines: seven 8-byte keys and values, one byte of each key's hash, and
-// a word that holds lock, version and level. A look-up reads one bucket and validates its version.
-// It writes nothing. A look-up of a number reads only memory that is never given back, so it needs
-// no pin, and the processor starts the next look-up while this one waits for memory.
-// The table doubles by appending as many buckets as it has. Writers then split the old buckets one
-// by one, and move about half of the keys to the new bucket. Other operations continue. A reader
-// waits for at most one split. The proofs: internal/hash/hash_table.hpp (growth),
-// internal/hash/hash_bucket.hpp (reading).
-//
-// Invariants
-//   * those of hash_table.hpp: at each moment one bucket has all keys of a hash.
-//   * A bucket's blocks are full but for the last one (hash_bucket.hpp), and no block but the
-//     bucket itself is empty.
-//   * A chained block is reused only as a chained block of this map, so a late reader may still
-//     read its fields.
-//
-// Lock order: the holder of a bucket's lock takes no other lock. Memory is obtained before the lock
-// and freed after it.
-//
-// Linearization points
-//   get, contains      the load of the bucket's word in find_home(). The validation proves that
-//                      the bucket then held what was read from it; its level proves that it was
-//                      then the bucket of the key.
-//   changes            the try_lock() of the bucket. Others that look for one of its keys wait
-//                      until the unlock, and see the change.
-//   operations that    as get, for example an insert() of a key that is present
-//   change nothing
-//   Splits of buckets change no contents. Why one thread's operations take effect in their
-//   order: hash_bucket.hpp.
-//
-// Sources: internal/hash/hash_table.hpp, internal/hash/hash_bucket.hpp. Fingerprints as in
-// internal/tree/key_search.hpp.
+// internal/hash/hash_index.hpp: the table. internal/tree/key_format.hpp: how keys are encoded. The
+// table is made by the first call that needs one.
 #pragma once
 
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
+#include <initializer_list>
+#include <memory>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
-#include "elidex/internal/hash/hash_bucket.hpp"
-#include "elidex/internal/hash/hash_mix.hpp"
-#include "elidex/internal/hash/hash_table.hpp"
-#include "elidex/internal/memory/block_pool.hpp"
-#include "elidex/internal/memory/epoch.hpp"
-#include "elidex/internal/memory/retire_list.hpp"
-#include "elidex/internal/tree/codec.hpp"
-#include "elidex/internal/tree/value_change.hpp"
+#include "elidex/internal/hash/hash_index.hpp"
+#include "elidex/internal/map_face.hpp"
+#include "elidex/key_encoding.hpp"
 
 namespace elidex {
 
-using internal::default_hash;
+namespace internal {
 
-// The parameters of a table. Only tests change them.
-struct hash_map_rules {
-  // the maximum number of slots in a block (8-byte keys and values reach it)
-  static constexpr unsigned slots_max = 7;
-  static constexpr unsigned first_level = 2;  // 4 buckets: an empty map is small
-  // chosen: at most one key in 11 lies in a chained block
-  static constexpr unsigned fill_percent_max = 75;
-  // chosen: buckets that a thread splits after one access to the shared cursor
-  static constexpr unsigned buckets_per_turn = 8;
-  static constexpr bool checks_coverage = true;  // false: a planted bug
-  static constexpr bool validates = true;        // false: a planted bug
+// Of any key: the hash of the key as the table has it.
+template <class Key>
+struct default_hash {
+  std::uint64_t operator()(typename map_key<Key>::argument key) const {
+    return default_hash<typename map_key<Key>::tree_key>{}(
+        typename map_key<Key>::encoded(key).get());
+  }
 };
+
+// A user's hash function, called for a key as the table has it.
+template <class Key, class Hash>
+struct hash_of_decoded {
+  [[no_unique_address]] Hash hash;
+  std::uint64_t operator()(
+      const typename key_codec<typename map_key<Key>::tree_key>::argument& key) const {
+    return hash(map_key<Key>::decoded(key));
+  }
+};
+
+template <class Key, class Hash>
+using table_hash =
+    std::conditional_t<std::same_as<Hash, default_hash<Key>>,
+                       default_hash<typename map_key<Key>::tree_key>, hash_of_decoded<Key, Hash>>;
+
+template <class Key, class Value, class Hash>
+using table_of_map = hash_index<typename map_key<Key>::tree_key,
+                                typename map_value<Value>::tree_value, table_hash<Key, Hash>>;
+
+// Makes the table of a hash_map.
+template <class Table, class Hash>
+struct table_maker {
+  [[no_unique_address]] Hash hash;
+  std::unique_ptr<Table> operator()() const { return std::make_unique<Table>(hash); }
+};
+
+template <class Key, class Value, class Hash>
+using hash_map_face = map_face<Key, Value, table_of_map<Key, Value, Hash>,
+                               table_maker<table_of_map<Key, Value, Hash>, table_hash<Key, Hash>>>;
+
+}  // namespace internal
+
+using internal::default_hash;
 
 // Counts since construction. Each is exact when no operation runs.
 struct hash_map_stats {
@@ -114,217 +105,78 @@ struct hash_map_stats {
   std::int64_t splits = 0;    // of buckets
   std::size_t buckets = 0;    // including buckets that have received no keys yet
   std::size_t chained_blocks = 0;
-  std::size_t retired_objects = 0;  // blobs that wait for their epoch
+  std::size_t retired_objects = 0;  // unlinked memory that waits until no reader can reach it
 };
 
-// An unordered map. Guarantees and errors: at the top of this header.
+// An unordered map. Guarantees and errors: at the top of this header. Operations on single keys:
+// internal/map_face.hpp.
 //
-// Key: an integer type of at most 64 bits except bool, or std::string (passed as std::string_view,
-// at most 64 KiB). Value: std::string (passed as std::string_view), or a trivially copyable type
-// that can be default-constructed and assigned. The table itself holds the values. Up to half of
-// its slots may be empty, so prefer std::string for values of more than some hundred bytes. Hash: a
-// function object that returns 64 well-mixed bits for a key (internal/hash/hash_mix.hpp). Threads
-// call it at the same time. Rules: for tests.
-template <class Key, class Value, class Hash = default_hash<Key>, class Rules = hash_map_rules>
-class hash_map {
-  static_assert(internal::integer_key<Key> || std::same_as<Key, std::string>,
-                "keys are integers of at most 64 bits but not bool, or std::string");
-  static_assert(internal::plain_value<Value> || std::same_as<Value, std::string>,
-                "values are std::string, or trivially copyable and default-constructible");
-  using keys = internal::key_codec<Key>;
-  using values = internal::value_codec<Value>;
-  using key_slot = typename keys::slot;
-  using value_slot = typename values::slot;
-  using block = internal::hash_block<key_slot, value_slot, Rules::slots_max>;
-  using table = internal::hash_table<block, Rules>;
-  using bucket_ref = typename table::bucket_ref;
-  using tags = internal::block_tags;
+//   get(key), at(key), contains(key), visit(key, fn), multi_get(keys, found)
+//   insert(key, value), upsert(key, value), insert_or_assign(key, value),
+//   try_emplace(key, args...), get_or_insert(key, make), multi_upsert(keys, values)
+//   update(key, fn), upsert_with(key, make, change), compute(key, fn)
+//   erase(key), erase_if(key, pred), extract(key), multi_erase(keys), clear()
+//   size(), empty(), memory_bytes(), reclaim()
+template <class Key, class Value, class Hash = default_hash<Key>>
+class hash_map : public internal::hash_map_face<Key, Value, Hash> {
+  using face = internal::hash_map_face<Key, Value, Hash>;
+  using typename face::keys;
+  using typename face::values;
+  using table_hash = internal::table_hash<Key, Hash>;
+  using table_type = internal::table_of_map<Key, Value, Hash>;
 
  public:
-  using key_type = Key;
-  using mapped_type = Value;
   using hasher = Hash;
-  using key_argument = typename keys::argument;
-  using value_argument = typename values::argument;
+  using record = std::pair<Key, Value>;
 
-  explicit hash_map(Hash hash = Hash()) : hash_(std::move(hash)) {
-    internal::name_memory(this, sizeof(*this), "hash_map");
+  explicit hash_map(Hash hash = Hash()) : face({table_hash_of(std::move(hash))}) {}
+  hash_map(std::initializer_list<record> records) : hash_map() {
+    for (const record& r : records) this->insert(r.first, r.second);
   }
-  ~hash_map();
-  hash_map(const hash_map&) = delete;
-  hash_map& operator=(const hash_map&) = delete;
-
-  // Returns the value of `key`, or std::nullopt.
-  [[gnu::always_inline]] inline std::optional<Value> get(key_argument key) const;
-  bool contains(key_argument key) const;
-
-  // Looks up many keys, in any order: found[i] becomes the value of wanted[i], or std::nullopt.
-  // Each look-up is linearizable by itself. Together they are not a snapshot. The look-ups overlap
-  // their cache misses. Throws std::invalid_argument if `found` is shorter than `wanted`, before
-  // any look-up. Throws as get() does for a key that is too long. Other elements of `found` may
-  // have been set then.
-  void multi_get(std::span<const key_argument> wanted, std::span<std::optional<Value>> found) const;
-
-  // Adds `key` if it is absent. Returns whether it added the key.
-  bool insert(key_argument key, value_argument value) {
-    return insert_or_overwrite(key, value, false);
-  }
-
-  // Adds `key`, or overwrites its value. Returns whether it added the key.
-  bool upsert(key_argument key, value_argument value) {
-    return insert_or_overwrite(key, value, true);
-  }
-
-  // Returns the value of `key` and whether it added the key. If the key is absent, adds it with the
-  // value that make() returns. The operation is atomic. make() must not use the map, and should
-  // be short: other operations on the bucket wait for it. If make() throws, get_or_insert()
-  // passes the exception on and adds nothing. Not for values that are strings.
-  template <class Make>
-  std::pair<Value, bool> get_or_insert(key_argument key, Make&& make)
-    requires(!values::owns_blobs);
-
-  // Calls fn(value) for the value of `key` and stores the result, as one atomic step. Returns
-  // whether the key is present. fn(Value&) must not use the map, and should be short: other
-  // operations on the bucket wait for it. It may run more than once when Value is std::string. Only
-  // its last run has an effect on the value. If fn throws, update() passes the exception on and the
-  // value stays.
-  template <internal::value_change<Value> Fn>
-  bool update(key_argument key, Fn&& fn);
-
-  // Removes `key`. Returns whether the key was present.
-  bool erase(key_argument key);
+  // The map that is moved from is empty, and can be used again.
+  hash_map(hash_map&&) noexcept = default;
+  hash_map& operator=(hash_map&&) noexcept = default;
+  ~hash_map() = default;
+  void swap(hash_map& other) noexcept { std::swap(*this, other); }
+  friend void swap(hash_map& a, hash_map& b) noexcept { a.swap(b); }
 
   // Calls fn(key, value) for each record, in no particular order, and returns the number of calls.
-  // The visit is weakly consistent. A key that is present during the whole call is visited exactly
-  // once. A key that is inserted or erased during the call is visited at most once. Each value is
-  // one that the key had during the call. fn runs without locks, and may use and change the map.
-  // With string keys or values, no map of the process frees memory while fn runs. So fn should not
-  // block.
+  // fn may return false to end the visit. The visit is weakly consistent. A key that is present
+  // during the whole call is visited exactly once. A key that is inserted or erased during the call
+  // is visited at most once. Each value is one that the key had during the call. fn runs without
+  // locks, and may use and change the map. If the map has strings or objects, no map of the process
+  // frees memory while fn runs, so fn should not block.
   template <class Fn>
-  std::size_t for_each(Fn&& fn) const;
+  std::size_t for_each(Fn&& fn) const {
+    return this->table().for_each([&fn](const auto& key, const auto& value) {
+      return internal::visits_on(fn, keys::decoded(key), values::loaded(value));
+    });
+  }
 
   // Grows the table so that `many` keys fit without further growth. Other threads may use the map
   // during the call. Throws std::bad_alloc if memory runs out. The growth until then stays. If the
   // table would be larger than the system's memory, reserve() throws at once and grows nothing.
-  void reserve(std::size_t many);
+  void reserve(std::size_t many) { this->table().reserve(many); }
 
-  // Returns the number of keys. Exact when no operation runs.
-  std::size_t size() const noexcept { return size_.count(); }
-  bool empty() const noexcept { return size() == 0; }
-
-  // Returns the bytes obtained from the system for the table, chained and free blocks, and blobs.
-  std::size_t memory_bytes() const noexcept;
-  hash_map_stats stats() const noexcept;
-
-  // Frees the memory of earlier erasures now, instead of at the next erasures. Keeps memory that a
-  // reader may still reach.
-  void reclaim() noexcept { retire_list_.sweep_all(); }
+  hash_map_stats stats() const noexcept {
+    const table_type* const made = this->table_if_made();
+    if (made == nullptr) return {};
+    const internal::hash_index_stats s = made->stats();
+    return {.restarts = s.restarts,
+            .splits = s.splits,
+            .buckets = s.buckets,
+            .chained_blocks = s.chained_blocks,
+            .retired_objects = s.retired_objects};
+  }
 
  private:
-  static constexpr bool owns_blobs = keys::owns_blobs || values::owns_blobs;
-  struct no_pin {};
-  // Only blobs are freed while the map lives.
-  using pin = std::conditional_t<owns_blobs, internal::epoch_pin, no_pin>;
-  using search_key = typename keys::search_key;
-
-  // The key of a look-up, and its hash.
-  struct wanted_key {
-    search_key key;
-    std::uint64_t hash;
-    std::uint8_t print() const noexcept { return print_of(hash); }
-  };
-  enum class finding : std::uint8_t { present, absent, torn };
-  // Where a key lies. For an absent key: the last block of the chain.
-  struct spot {
-    block* in = nullptr;
-    unsigned slot = 0;
-  };
-  struct record {
-    key_slot key;
-    value_slot value;
-  };
-  class operation;
-
-  static std::uint8_t print_of(std::uint64_t hash) noexcept {
-    return static_cast<std::uint8_t>(hash >> 56U);
+  static table_hash table_hash_of(Hash hash) {
+    if constexpr (std::same_as<Hash, default_hash<Key>>) {
+      return {};
+    } else {
+      return {std::move(hash)};
+    }
   }
-  wanted_key wanted(key_argument key) const { return {keys::search_key_of(key), hash_(key)}; }
-  std::uint64_t hash_of(const key_slot& key) const noexcept {
-    const typename keys::view view(key);
-    return hash_(view.get());
-  }
-
-  static finding find(const bucket_ref& home, const wanted_key& wanted, spot& where) noexcept;
-  static bool still_valid(const bucket_ref& home) noexcept {
-    return !Rules::validates || home.bucket->lock.validate(home.seen);
-  }
-  [[gnu::always_inline]] inline finding look_once(const wanted_key& wanted,
-                                                  std::optional<value_slot>& value) const noexcept;
-  [[gnu::noinline]] finding look_up(const wanted_key& wanted,
-                                    std::optional<value_slot>& value) const noexcept;
-  // The argument is passed by value: a variable whose address is passed on lies in memory.
-  [[gnu::noinline]] std::optional<Value> get_with_patience(wanted_key which) const;
-
-  bool insert_or_overwrite(key_argument key, value_argument value, bool overwrite);
-  template <class Fn>
-  bool update_string(key_argument key, Fn& fn);
-
-  // The bucket for a hash, split up to the table's level.
-  bucket_ref home_to_change(std::uint64_t hash) noexcept;
-  static bool is_full(const block& last) noexcept { return last.tags().count() == block::slots; }
-  static void append(block& last, const record& added, std::uint8_t print) noexcept;
-  static void chain(block& last, block& added_block, const record& added,
-                    std::uint8_t print) noexcept;
-  static void add(block& last, operation& op, const record& added, std::uint8_t print,
-                  bool full) noexcept;
-  void note_added(std::uint64_t hash, bool bucket_was_full) noexcept;
-  static block* remove(block& home, const spot& where) noexcept;
-
-  void split(const bucket_ref& p) noexcept;
-  void divide_bucket(block& low, block& high, unsigned bit) const noexcept;
-  block* divide_chain(block& low, block& high, unsigned bit) const noexcept;
-  void help_splitting() noexcept {
-    if (table_.is_splitting()) [[unlikely]]
-      table_.help_splitting([this](const bucket_ref& p) { split(p); });
-  }
-  // Whether so many keys are too many for a table of a level.
-  static bool is_too_full(std::size_t keys_in_it, unsigned level) noexcept {
-    const std::uint64_t slots = (table::low_bits(level) + 1) * block::slots;
-    return keys_in_it >
-           slots / 100 * Rules::fill_percent_max + slots % 100 * Rules::fill_percent_max / 100;
-  }
-  bool is_too_full(std::size_t keys_in_it) const noexcept {
-    return is_too_full(keys_in_it, table_.level());
-  }
-  void grow_if_full(std::uint64_t hash) noexcept;
-
-  template <class Fn>
-  std::size_t visit(std::uint64_t residue, unsigned level, std::vector<record>& buffer,
-                    Fn& fn) const;
-
-  void free_blobs() noexcept;
-  static void destroy_blob(void* map, void* b) noexcept;
-
-  [[no_unique_address]] Hash hash_;
-  table table_;
-  internal::block_pool blocks_{sizeof(block), "chained block", sizeof(block)};
-  internal::busy_counter size_;
-  internal::sharded_counter blob_bytes_;
-  mutable internal::sharded_counter restarts_;
-  internal::sharded_counter splits_;
-  // Destroyed first, because its objects count in the map's figures.
-  internal::retire_list retire_list_{this};
 };
-
-}  // namespace elidex
-
-#include "elidex/internal/hash/hash_map_impl.hpp"
-
-namespace elidex {
-
-// The common instances are compiled once, in src/hash_map.cpp.
-extern template class hash_map<std::uint64_t, std::uint64_t>;
-extern template class hash_map<std::string, std::uint64_t>;
-extern template class hash_map<std::string, std::string>;
 
 }  // namespace elidex

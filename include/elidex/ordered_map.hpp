@@ -1,309 +1,390 @@
 // A sorted map that any number of threads may read and change at once.
 //
-//   elidex::ordered_map<std::uint64_t, std::uint64_t> map;   // or <std::string, ...>
-//   map.upsert(7, 70);
-//   if (auto value = map.get(7)) ...
-//   map.update(7, [](std::uint64_t& v) { ++v; });             // atomic
-//   map.multi_get(keys, values);                              // many look-ups at once
-//   map.scan(5, 100, [](std::uint64_t key, std::uint64_t value) { ... });
-//   auto c = map.cursor();
-//   for (c.seek(5); c.valid(); c.next()) use(c.key(), c.value());
+//   elidex::ordered_map<std::string, int> stock;
+//   stock.upsert("pear", 3);
+//   if (auto pears = stock.get("pear")) ...
+//   stock.update("pear", [](int& n) { --n; });                          // atomic
+//   stock.upsert_with("plum", 1, [](int& n) { ++n; });                  // count, in one call
+//   stock.scan(prefix("p"), [](std::string_view key, int n) { ... });   // a snapshot
+//   for (const auto& [key, n] : stock.range("a", "q")) ...
 //
-// Keys are integers or std::string (passed as std::string_view, compared as unsigned bytes).
-// Values are trivially copyable types or std::string. The comment of the class lists the functions.
+// Keys: integers, floating-point numbers, enumerations, strings, bytes, pairs, tuples and arrays of
+// these, and types of your own (key_encoding.hpp). Values: any movable type. Strings are passed as
+// std::string_view. Values that cannot be copied have insert(), upsert(), try_emplace(), visit(),
+// extract() and erase(). A value that is neither trivially copyable nor a string is an object of
+// its own on the heap. update() and compute() replace it by a changed copy.
 //
-// Thread-safety: any thread may call any function at any time, except constructors and destructor.
-// Every operation is linearizable except size(), empty(), memory_bytes(), stats() and cursors.
-// A scan is a snapshot. multi_get() is not: each of its look-ups is linearizable by itself.
-// Complexity: O(log n) for one key, and for each key of multi_get(). A scan adds O(1) for each
-// entry. bulk_load() takes O(n).
-// Iterator validity: a cursor stays valid while other threads insert and erase, even if they erase
-// its key. The map must outlive it. A cursor's key() and value() are valid until the cursor moves.
-// Lifetime: the map copies keys and values in and out. A std::string_view that scan() passes to its
-// function is valid until the function returns. The map cannot be copied or moved.
+// Thread-safety: any thread may call any function at any time, except constructors, destructor,
+// assignment, swap() and clear(). For these no other thread may use the map, nor
+// may a function that the map calls use them.
+// Every operation on one key is linearizable. scan(), scan_n(), front(), back(), lower_bound(),
+// upper_bound(), floor() and ceiling() are snapshots, and linearizable too. multi_get(),
+// multi_upsert(), multi_erase(), erase(bounds), bulk_load() into a map with keys, range() and
+// cursors are sequences of such operations. size(), empty(), memory_bytes() and stats() are exact
+// when no operation runs.
+// Complexity: O(log n) for each key. A scan adds O(1) for each record. bulk_load() into an empty
+// map takes O(n).
+// Iterator validity: cursors, ranges and their iterators stay valid while other threads insert and
+// erase, even if they erase their key. The map must outlive them.
 // Errors: std::bad_alloc leaves the map unchanged. An exception from the caller's function passes
 // through. Others:
-//   std::invalid_argument  a key of more than 64 KiB, a value of 4 GiB or more, a result span of
-//                          multi_get() that is too short, keys of bulk_load() that do not ascend
-//   std::logic_error       bulk_load() into a map that is not empty
+//   std::invalid_argument  a key of more than 64 KiB, a string value of 4 GiB or more, keys and
+//                          results of multi_get() or multi_upsert() that differ in number, keys of
+//                          bulk_load() that do not ascend
+//   std::out_of_range      at() of an absent key
+//   std::logic_error       extract() of a value that cannot be copied, called by a visitor;
+//                          bulk_load() into an empty map that another thread fills meanwhile
 // fork(): a child has its own copy of the map. The child may use and destroy the copy if no other
 // thread was inside a call of the map when the process forked. Otherwise a node or pool that such a
 // thread had locked stays locked in the child. Another thread's idle cursor does no harm.
 //
 // Implementation notes
-// Integer keys with small values: Eunomia's B+tree with leaves that keep keys apart from values
-// (internal/tree/fixed_key_btree.hpp, internal/tree/separated_leaf.hpp). Readers write nothing that
-// threads share. Two updates conflict only if their values lie on the same pair of cache lines. The
-// map uses hardware transactions where the CPU commits them, and optimistic versions elsewhere. A
-// constructor argument, synchronization::hardware or synchronization::optimistic, forces one of the
-// two. synchronization() returns which one is in use.
-// All others: a B+tree under optimistic lock coupling (internal/tree/btree.hpp). Writers of the
-// same leaf wait for each other.
-// Why these trees and node sizes: docs/PERFORMANCE.md.
+// internal/tree/ordered_tree.hpp: which tree it is. internal/tree/key_format.hpp: how keys are
+// encoded. The tree is made by the first call that needs one.
 #pragma once
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <optional>
 #include <ranges>
 #include <span>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
-#include <variant>
+#include <vector>
 
+#include "elidex/bounds.hpp"
 #include "elidex/htm.hpp"
-#include "elidex/internal/tree/btree.hpp"
-#include "elidex/internal/tree/fixed_key_btree.hpp"
-#include "elidex/internal/tree/separated_leaf.hpp"
-#include "elidex/internal/tree/value_change.hpp"
+#include "elidex/internal/map_face.hpp"
+#include "elidex/internal/tree/map_bounds.hpp"
+#include "elidex/internal/tree/map_range.hpp"
+#include "elidex/internal/tree/ordered_tree.hpp"
+#include "elidex/key_encoding.hpp"
+#include "elidex/synchronization.hpp"
 
 namespace elidex {
 
-// How a map isolates its operations. Only maps from integer keys to trivially copyable values of at
-// most 56 bytes have this choice.
-enum class synchronization {
-  automatic,   // hardware if htm::capability().rtm_commits, otherwise optimistic
-  hardware,    // hardware transactions; one that does not commit takes a lock
-  optimistic,  // version locks; readers validate the version
-};
-
 namespace internal {
 
-template <class Key, class Value, class Shape>
-class region_choosing_map {
-  using optimistic_tree = fixed_key_btree<Key, Value, optimistic, Shape, no_control>;
-  using hardware_tree = fixed_key_btree<Key, Value, htm_split_regions, Shape, no_control>;
-  using choice = elidex::synchronization;  // hidden by the function of that name
-
- public:
-  using key_type = Key;
-  using mapped_type = Value;
-  using key_argument = Key;
-  using value_argument = const Value&;
-
-  // A cursor of either tree. Guarantees and errors: internal/tree/cursor.hpp.
-  class cursor_type {
-   public:
-    bool valid() const noexcept {
-      return of_either([](const auto& c) { return c.valid(); });
-    }
-    Key key() const noexcept {
-      return of_either([](const auto& c) { return c.key(); });
-    }
-    const Value& value() const noexcept {
-      return of_either([](const auto& c) -> const Value& { return c.value(); });
-    }
-    void seek(Key key) {
-      of_either([&](auto& c) { c.seek(key); });
-    }
-    void seek_before(Key key) {
-      of_either([&](auto& c) { c.seek_before(key); });
-    }
-    void seek_first() {
-      of_either([](auto& c) { c.seek_first(); });
-    }
-    void seek_last() {
-      of_either([](auto& c) { c.seek_last(); });
-    }
-    void next() {
-      of_either([](auto& c) { c.next(); });
-    }
-    void prev() {
-      of_either([](auto& c) { c.prev(); });
-    }
-
-   private:
-    friend region_choosing_map;
-    template <class Cursor>
-    explicit cursor_type(Cursor cursor) : cursor_(std::move(cursor)) {}
-
-    template <class Fn>
-    decltype(auto) of_either(Fn&& fn) {
-      return std::visit(fn, cursor_);
-    }
-    template <class Fn>
-    decltype(auto) of_either(Fn&& fn) const {
-      return std::visit(fn, cursor_);
-    }
-    std::variant<typename optimistic_tree::cursor_type, typename hardware_tree::cursor_type>
-        cursor_;
-  };
-
-  explicit region_choosing_map(choice which = choice::automatic) {
-    if (which == choice::automatic) {
-      which = htm::capability().rtm_commits ? choice::hardware : choice::optimistic;
-    }
-    if (which == choice::hardware) {
-      tree_.template emplace<hardware_tree>();
+// Makes the tree of an ordered_map.
+template <class Tree>
+struct tree_maker {
+  synchronization which = synchronization::automatic;
+  std::unique_ptr<Tree> operator()() const {
+    if constexpr (std::constructible_from<Tree, synchronization>) {
+      return std::make_unique<Tree>(which);
     } else {
-      tree_.template emplace<optimistic_tree>();
+      return std::make_unique<Tree>();
     }
   }
-
-  // Returns hardware or optimistic.
-  choice synchronization() const noexcept {
-    return std::holds_alternative<hardware_tree>(tree_) ? choice::hardware : choice::optimistic;
-  }
-
-  std::optional<Value> get(Key key) const {
-    return of_tree([&](const auto& t) { return t.get(key); });
-  }
-  bool contains(Key key) const {
-    return of_tree([&](const auto& t) { return t.contains(key); });
-  }
-  void multi_get(std::span<const Key> wanted, std::span<std::optional<Value>> found) const {
-    of_tree([&](const auto& t) { t.multi_get(wanted, found); });
-  }
-  bool insert(Key key, const Value& value) {
-    return of_tree([&](auto& t) { return t.insert(key, value); });
-  }
-  bool upsert(Key key, const Value& value) {
-    return of_tree([&](auto& t) { return t.upsert(key, value); });
-  }
-  template <class Make>
-  std::pair<Value, bool> get_or_insert(Key key, Make&& make) {
-    return of_tree([&](auto& t) { return t.get_or_insert(key, make); });
-  }
-  // For the column's dictionary: make(key) returns an optional, and adds nothing if it is empty.
-  template <class Make>
-  std::optional<std::pair<Value, bool>> get_or_insert_if_made(Key key, Make&& make) {
-    return of_tree([&](auto& t) { return t.get_or_insert_if_made(key, make); });
-  }
-  template <std::ranges::input_range Range>
-  void bulk_load(Range&& sorted) {
-    of_tree([&](auto& t) { t.bulk_load(sorted); });
-  }
-  template <value_change<Value> Fn>
-  bool update(Key key, Fn&& fn) {
-    return of_tree([&](auto& t) { return t.update(key, fn); });
-  }
-  bool erase(Key key) {
-    return of_tree([&](auto& t) { return t.erase(key); });
-  }
-  template <class Fn>
-  std::size_t scan(Key from, std::size_t limit, Fn&& fn) const {
-    return of_tree([&](const auto& t) { return t.scan(from, limit, fn); });
-  }
-  cursor_type cursor() const {
-    return of_tree([](const auto& t) { return cursor_type(t.cursor()); });
-  }
-
-  std::size_t size() const noexcept {
-    return of_tree([](const auto& t) { return t.size(); });
-  }
-  bool empty() const noexcept { return size() == 0; }
-  std::size_t memory_bytes() const noexcept {
-    return of_tree([&](const auto& t) { return sizeof(*this) - sizeof(t) + t.memory_bytes(); });
-  }
-  fixed_key_btree_stats stats() const noexcept {
-    return of_tree([](const auto& t) { return t.stats(); });
-  }
-  void reclaim() noexcept {
-    of_tree([](auto& t) { t.reclaim(); });
-  }
-
-  // Returns the counts of the map's hardware transactions, or zeros if it uses none.
-  lock_counts htm_counts() const noexcept {
-    const auto* const tree = std::get_if<hardware_tree>(&tree_);
-    return tree == nullptr ? lock_counts{}
-                           : tree->sync().upper_lock().stats() + tree->sync().lower_lock().stats();
-  }
-
- private:
-  template <class Fn>
-  decltype(auto) of_tree(Fn&& fn) {
-    if (auto* const tree = std::get_if<optimistic_tree>(&tree_)) return fn(*tree);
-    return fn(*std::get_if<hardware_tree>(&tree_));
-  }
-  template <class Fn>
-  decltype(auto) of_tree(Fn&& fn) const {
-    if (const auto* const tree = std::get_if<optimistic_tree>(&tree_)) return fn(*tree);
-    return fn(*std::get_if<hardware_tree>(&tree_));
-  }
-
-  std::variant<std::monostate, optimistic_tree, hardware_tree> tree_;
 };
-
-using ordered_map_shape = packed_node_bytes<1152, 1024>;
 
 template <class Key, class Value>
-struct ordered_map_of {
-  static_assert(integer_key<Key> || std::same_as<Key, std::string>,
-                "keys are integers of at most 64 bits but not bool, or std::string");
-  static_assert(plain_value<Value> || std::same_as<Value, std::string>,
-                "values are std::string, or trivially copyable and default-constructible");
-  using type = btree<Key, Value, optimistic, node_bytes<1024, 1024>>;
-};
-// Two values of this size and their lock fit on a pair of cache lines. With larger values, leaves
-// would be half empty.
-inline constexpr std::size_t packed_value_bytes_max = 56;
+using tree_of_map =
+    ordered_tree<typename map_key<Key>::tree_key, typename map_value<Value>::tree_value>;
 
-template <integer_key Key, plain_value Value>
-  requires(sizeof(Value) <= packed_value_bytes_max)
-struct ordered_map_of<Key, Value> {
-  using type = region_choosing_map<Key, Value, ordered_map_shape>;
-};
+template <class Key, class Value>
+using ordered_map_face =
+    map_face<Key, Value, tree_of_map<Key, Value>, tree_maker<tree_of_map<Key, Value>>>;
 
 }  // namespace internal
 
-template <class Key, class Value>
-using ordered_map_base = typename internal::ordered_map_of<Key, Value>::type;
-
-// A sorted map. Guarantees and errors: at the top of this header.
-//
-// Key: an integer type of at most 64 bits except bool, or std::string. Value: std::string, or a
-// trivially copyable type that can be default-constructed and assigned.
-//
-//   get(key)                  returns the value, or std::nullopt
-//   contains(key)             returns whether the key is present
-//   multi_get(keys, values)   sets values[i] to the value of keys[i], or to std::nullopt. The
-//                             arguments are spans; the values are std::optional<Value>
-//   insert(key, value)        adds an absent key; returns whether it did
-//   upsert(key, value)        adds or overwrites; returns whether the key was absent. Like the
-//                             standard's insert_or_assign()
-//   get_or_insert(key, make)  returns {value, was_added}. Adds an absent key with the value that
-//                             make() returns. Not for std::string values. Like the standard's
-//                             try_emplace(), with a function for the value
-//   update(key, fn)           calls fn(Value&) atomically; returns whether the key is present
-//   erase(key)                returns whether the key was present
-//   scan(from, limit, fn)     calls fn(key, value) for up to `limit` keys >= from, ascending;
-//                             returns their number. A snapshot. What fn returns is ignored
-//   cursor()                  returns a cursor without a position, for one thread at a time. It
-//                             has seek(key), to the first key >= `key`; seek_before(key), to the
-//                             last key < `key`; seek_first(), seek_last(), valid(), key(),
-//                             value(), next() and prev().
-//                             It visits each key that is present during the whole walk exactly
-//                             once, and may miss keys that are inserted or erased meanwhile
-//   bulk_load(range)          fills an empty map from pairs with ascending keys
-//   size(), empty(), memory_bytes(), stats()   exact when no operation runs
-//   reclaim()                 frees erased memory now, if no reader can reach it
-//
-// Only for integer keys with trivially copyable values of at most 56 bytes: bulk_load(),
-// synchronization(), htm_counts() and the constructor with a choice of synchronization.
-//
-// make() and the fn of update() must not use the map. They should be short, because other
-// operations on the leaf wait for them. They may run more than once.
-// The fn of scan() may use the map. With string keys or values, no map of the process frees memory
-// while fn runs, so fn should not block.
-template <class Key, class Value>
-class ordered_map : public ordered_map_base<Key, Value> {
- public:
-  using base = ordered_map_base<Key, Value>;
-  using base::base;
-  ordered_map() = default;
+// Counts since construction. Each is exact when no operation runs.
+struct ordered_map_stats {
+  std::int64_t restarts = 0;         // attempts discarded because another thread changed a node
+  std::int64_t splits = 0;           // of leaves and inner nodes
+  std::int64_t merges = 0;           // likewise
+  std::int64_t redistributions = 0;  // full leaves that shared their records with a sibling
+  std::size_t leaves = 0;            // nodes in use, retired ones included
+  std::size_t inner_nodes = 0;
+  std::size_t retired_objects = 0;  // unlinked memory that waits until no reader can reach it
 };
 
-// The common instances are compiled once, in src/ordered_map.cpp.
-extern template class internal::fixed_key_btree<std::uint64_t, std::uint64_t, internal::optimistic,
-                                                internal::ordered_map_shape, internal::no_control>;
-extern template class internal::fixed_key_btree<std::uint64_t, std::uint64_t,
-                                                internal::htm_split_regions,
-                                                internal::ordered_map_shape, internal::no_control>;
-extern template class internal::btree<std::string, std::uint64_t, internal::optimistic,
-                                      internal::node_bytes<1024, 1024>>;
-extern template class internal::btree<std::string, std::string, internal::optimistic,
-                                      internal::node_bytes<1024, 1024>>;
+// A sorted map. Guarantees and errors: at the top of this header. Operations on single keys:
+// internal/map_face.hpp.
+//
+//   get(key), at(key), contains(key), visit(key, fn), multi_get(keys, found)
+//   insert(key, value), upsert(key, value), insert_or_assign(key, value),
+//   try_emplace(key, args...), get_or_insert(key, make), multi_upsert(keys, values)
+//   update(key, fn), upsert_with(key, make, change), compute(key, fn)
+//   erase(key), erase_if(key, pred), extract(key), multi_erase(keys), clear()
+//   size(), empty(), memory_bytes(), reclaim()
+template <class Key, class Value>
+class ordered_map : public internal::ordered_map_face<Key, Value> {
+  using face = internal::ordered_map_face<Key, Value>;
+  using typename face::encoded;
+  using typename face::keys;
+  using typename face::values;
+  using tree = internal::tree_of_map<Key, Value>;
+  using choice = elidex::synchronization;  // hidden by the function of that name
+  using which_keys = internal::map_bounds<Key>;
+  static constexpr bool chooses = std::constructible_from<tree, choice>;
+
+ public:
+  using typename face::key_argument;
+  using typename face::value_argument;
+  using record = std::pair<Key, Value>;
+  // A part of the map: bounds, made by split().
+  using part = which_keys;
+
+  explicit ordered_map(choice which = choice::automatic)
+      : face(internal::tree_maker<tree>{which}) {}
+  ordered_map(std::initializer_list<record> records) : ordered_map() {
+    for (const record& r : records) this->insert(r.first, r.second);
+  }
+  // The map that is moved from is empty, and can be used again.
+  ordered_map(ordered_map&&) noexcept = default;
+  ordered_map& operator=(ordered_map&&) noexcept = default;
+  ~ordered_map() = default;
+  void swap(ordered_map& other) noexcept { std::swap(*this, other); }
+  friend void swap(ordered_map& a, ordered_map& b) noexcept { a.swap(b); }
+
+  // --- ranges ---
+  // Bounds are made by between(), from(), prefix() and the others of bounds.hpp, or by split().
+
+  // Calls fn(key, value) for each key of a range, in ascending order, or in descending order of
+  // bounds.descending(). fn may return false to end the scan. Returns the number of calls. The scan
+  // is a snapshot: at one moment the map had exactly these keys and values in the range. fn runs
+  // after that moment, holds no lock, and may use the map. The scan copies all records first, so
+  // for a long range that fn may leave early, prefer range(). fn receives keys by value or
+  // reference, and strings as std::string_views that are valid until it returns. If the map has
+  // strings or objects, no map of the process frees memory while fn runs, so fn should not block.
+  template <class Bounds, class Fn>
+  std::size_t scan(const Bounds& which, Fn&& fn) const {
+    return scan_range(which_keys(which), static_cast<std::size_t>(-1), fn);
+  }
+  // The same for the first n keys of the range, or the n keys from a key on.
+  template <class Bounds, class Fn>
+  std::size_t scan_n(const Bounds& which, std::size_t n, Fn&& fn) const {
+    if constexpr (std::constructible_from<which_keys, const Bounds&>) {
+      return scan_range(which_keys(which), n, fn);
+    } else {
+      static_assert(std::convertible_to<const Bounds&, key_argument>,
+                    "scan_n() takes bounds or a key");
+      internal::tree_range<typename tree::key_argument> range;
+      const encoded first(static_cast<key_argument>(which));
+      range.lower.emplace(first.get());
+      return this->table().scan(range, n, decoding(fn));
+    }
+  }
+
+  // Returns the records of a range as a C++20 input range of std::pair<Key, Value>. The walk is
+  // weakly consistent: it visits each key that is present during the whole walk exactly once, may
+  // miss keys that are inserted or erased meanwhile, and never goes back. It holds nothing in the
+  // map between two steps.
+  template <class Bounds>
+  internal::map_range<ordered_map> range(const Bounds& which) const {
+    static_assert(values::can_be_copied, "range() copies the values: use scan()");
+    return {*this, which_keys(which)};
+  }
+  // The records with lower <= key < upper.
+  internal::map_range<ordered_map> range(key_argument lower, key_argument upper) const {
+    return {*this,
+            which_keys(bounds<std::remove_cvref_t<key_argument>>(lower, false, upper, false))};
+  }
+
+  // Divides the map into at most n parts with about as many keys each, for as many threads. Each
+  // key that is ever in the map belongs to exactly one of the parts. They are bounds for scan() and
+  // range(). Takes O(n + log size).
+  std::vector<part> split(std::size_t n) const;
+
+  // Removes the keys of a range. Returns their number. Each removal is atomic; the whole is not. A
+  // key that is inserted meanwhile may stay.
+  template <class Bounds>
+    requires(!std::convertible_to<const Bounds&, key_argument>)
+  std::size_t erase(const Bounds& which);
+  using face::erase;
+
+  // --- neighbours ---
+  // Each returns a record, or std::nullopt if there is none.
+
+  std::optional<record> front() const { return first_of(all); }
+  std::optional<record> back() const { return first_of(all.descending()); }
+  // The first key that is not less than `key`. The standard's lower_bound() returns an iterator.
+  std::optional<record> lower_bound(key_argument key) const { return first_of(from(own(key))); }
+  std::optional<record> ceiling(key_argument key) const { return lower_bound(key); }
+  // The first key that is greater than `key`.
+  std::optional<record> upper_bound(key_argument key) const { return first_of(above(own(key))); }
+  // The last key that is not greater than `key`.
+  std::optional<record> floor(key_argument key) const {
+    return first_of(up_to(own(key)).descending());
+  }
+
+  // --- loading ---
+
+  // Adds records with ascending keys, given as pairs. Returns the number of added keys. A key that
+  // the map has keeps its value. Into an empty map of integer keys with small values it is much
+  // faster than insert(), fills leaves to fifteen sixteenths, and shows all records at one moment.
+  // Then an exception leaves the map empty. Otherwise each record is inserted by itself, and those
+  // inserted before an exception stay. Throws std::invalid_argument if the keys do not ascend.
+  template <std::ranges::input_range Range>
+  std::size_t bulk_load(Range&& sorted);
+
+  // Returns a cursor without a position, for one thread at a time.
+  class cursor_type;
+  cursor_type cursor() const;
+
+  // --- facts ---
+
+  ordered_map_stats stats() const noexcept;
+  // Returns how the map isolates its operations: hardware or optimistic. Only maps whose keys have
+  // at most 64 bits, and whose values are trivially copyable and have at most 56 bytes, use
+  // hardware.
+  choice synchronization() const {
+    if constexpr (chooses) {
+      return this->table().synchronization();
+    } else {
+      return choice::optimistic;
+    }
+  }
+  // Returns the counts of the map's hardware transactions, or zeros if it uses none.
+  lock_counts htm_counts() const noexcept {
+    if constexpr (chooses) {
+      if (const tree* const made = this->table_if_made()) return made->htm_counts();
+    }
+    return {};
+  }
+
+ private:
+  friend internal::map_range<ordered_map>;
+
+  static auto own(key_argument key) { return static_cast<std::remove_cvref_t<key_argument>>(key); }
+
+  // What scan() of the tree calls, for a visitor of the map.
+  template <class Fn>
+  static auto decoding(Fn& fn) {
+    return [&fn](const typename tree::key_argument& key, const auto& value) -> decltype(auto) {
+      return internal::visits_on(fn, keys::decoded(key), values::loaded(value));
+    };
+  }
+  template <class Fn>
+  std::size_t scan_range(const which_keys& which, std::size_t n, Fn& fn) const {
+    return this->table().scan(which.get(), n, decoding(fn));
+  }
+  void collect(const which_keys& which, std::size_t n, std::vector<record>& to) const {
+    this->table().scan(which.get(), n,
+                       [&](const typename tree::key_argument& key, const auto& value) {
+                         to.emplace_back(keys::owned(key), Value(values::loaded(value)));
+                       });
+  }
+  template <class Bounds>
+  std::optional<record> first_of(const Bounds& which) const {
+    static_assert(values::can_be_copied, "this copies the value: use scan_n()");
+    std::vector<record> one;
+    collect(which_keys(which), 1, one);
+    return one.empty() ? std::nullopt : std::optional<record>(std::move(one.front()));
+  }
+};
+
+// A position in an ordered_map. Guarantees and errors: internal/tree/cursor.hpp.
+template <class Key, class Value>
+class ordered_map<Key, Value>::cursor_type {
+ public:
+  // Whether the cursor is at a key. The functions below need that, except the seeks.
+  bool valid() const noexcept { return at_.valid(); }
+  // The key and the value, valid until the cursor moves.
+  typename keys::view key() const { return keys::decoded(at_.key()); }
+  decltype(auto) value() const noexcept { return values::loaded(at_.value()); }
+
+  void seek(key_argument key) { at_.seek(encoded(key).get()); }  // the smallest key >= `key`
+  void seek_before(key_argument key) {
+    at_.seek_before(encoded(key).get());
+  }  // the largest < `key`
+  void seek_first() { at_.seek_first(); }
+  void seek_last() { at_.seek_last(); }
+  void next() { at_.next(); }
+  void prev() { at_.prev(); }
+
+ private:
+  friend ordered_map;
+  explicit cursor_type(typename tree::cursor_type at) : at_(std::move(at)) {}
+  typename tree::cursor_type at_;
+};
+
+template <class Key, class Value>
+auto ordered_map<Key, Value>::cursor() const -> cursor_type {
+  static_assert(values::can_be_copied, "a cursor copies the values: use scan()");
+  return cursor_type(this->table().cursor());
+}
+
+template <class Key, class Value>
+template <class Bounds>
+  requires(!std::convertible_to<const Bounds&, typename ordered_map<Key, Value>::key_argument>)
+std::size_t ordered_map<Key, Value>::erase(const Bounds& which) {
+  constexpr std::size_t at_once = 256;  // chosen
+  which_keys left(which);
+  std::size_t erased = 0;
+  for (std::vector<Key> some;;) {
+    some.clear();
+    this->table().scan(left.get(), at_once,
+                       [&](const typename tree::key_argument& key, const auto&) {
+                         some.push_back(Key(keys::owned(key)));
+                       });
+    for (const Key& key : some) erased += this->erase(static_cast<key_argument>(key)) ? 1U : 0U;
+    if (some.size() < at_once) return erased;
+    left.continue_behind(some.back());
+  }
+}
+
+template <class Key, class Value>
+template <std::ranges::input_range Range>
+std::size_t ordered_map<Key, Value>::bulk_load(Range&& sorted) {
+  if constexpr (chooses && values::is_same) {
+    if (this->empty()) {
+      std::size_t loaded = 0;
+      auto counted =
+          std::views::all(sorted) | std::views::transform([&](const auto& r) {
+            ++loaded;
+            return std::pair<typename keys::tree_key, Value>(encoded(r.first).get(), r.second);
+          });
+      this->table().bulk_load(counted);
+      return loaded;
+    }
+  }
+  std::size_t added = 0;
+  std::optional<typename keys::tree_key> last;
+  for (auto&& r : sorted) {
+    const encoded key(r.first);
+    const typename keys::tree_key here(key.get());
+    if (last && !(*last < here))
+      throw std::invalid_argument("elidex: bulk_load: keys do not ascend");
+    last = here;
+    added += this->insert(r.first, r.second) ? 1U : 0U;
+  }
+  return added;
+}
+
+template <class Key, class Value>
+auto ordered_map<Key, Value>::split(std::size_t n) const -> std::vector<part> {
+  std::vector<typename keys::tree_key> between;
+  if (n > 1) between = this->table().separators(n - 1);
+  std::vector<part> parts;
+  std::optional<typename keys::tree_key> lower;
+  for (auto& next : between) {
+    parts.push_back(part::of_tree_keys(lower, next));
+    lower = std::move(next);
+  }
+  parts.push_back(part::of_tree_keys(lower, std::nullopt));
+  return parts;
+}
+
+template <class Key, class Value>
+ordered_map_stats ordered_map<Key, Value>::stats() const noexcept {
+  const tree* const made = this->table_if_made();
+  if (made == nullptr) return {};
+  const internal::btree_stats s = made->stats();
+  return {.restarts = s.restarts,
+          .splits = s.splits,
+          .merges = s.merges,
+          .redistributions = s.redistributions,
+          .leaves = s.leaves,
+          .inner_nodes = s.inner_nodes,
+          .retired_objects = s.retired_objects};
+}
 
 }  // namespace elidex

@@ -66,7 +66,7 @@ using namespace internal;
 // Map<Key> where Key is an integer, ordered_map elsewhere.
 template <class Key, template <class> class Map>
 struct integer_map {
-  using type = ordered_map<Key, record*>;
+  using type = ordered_tree<Key, record*>;
 };
 template <std::integral Key, template <class> class Map>
 struct integer_map<Key, Map> {

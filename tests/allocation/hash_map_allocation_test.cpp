@@ -8,7 +8,7 @@ namespace elidex::testing {
 
 // Goes on without a larger table.
 template <class Key, class Value, class Hash, class Rules>
-inline constexpr bool hides_failures<in_order<hash_map<Key, Value, Hash, Rules>>> = true;
+inline constexpr bool hides_failures<in_order<hash_index<Key, Value, Hash, Rules>>> = true;
 
 namespace {
 
@@ -17,11 +17,11 @@ using std::uint64_t;
 template <class Map>
 class HashMapAllocationFailure : public ::testing::Test {};
 using maps = ::testing::Types<
-    in_order<hash_map<uint64_t, uint64_t>>,
-    in_order<hash_map<uint64_t, uint64_t, default_hash<uint64_t>, tiny_buckets>>,
-    in_order<hash_map<uint64_t, uint64_t, same_for_all>>,
-    in_order<hash_map<std::string, uint64_t, default_hash<std::string>, tiny_buckets>>,
-    in_order<hash_map<std::string, std::string, default_hash<std::string>, long_chains>>>;
+    in_order<hash_index<uint64_t, uint64_t>>,
+    in_order<hash_index<uint64_t, uint64_t, default_hash<uint64_t>, tiny_buckets>>,
+    in_order<hash_index<uint64_t, uint64_t, same_for_all>>,
+    in_order<hash_index<std::string, uint64_t, default_hash<std::string>, tiny_buckets>>,
+    in_order<hash_index<std::string, std::string, default_hash<std::string>, long_chains>>>;
 TYPED_TEST_SUITE(HashMapAllocationFailure, maps);
 
 TYPED_TEST(HashMapAllocationFailure, LeavesTheMapUnchangedAndUsable) {
@@ -32,7 +32,7 @@ TYPED_TEST(HashMapAllocationFailure, LeavesTheMapUnchangedAndUsable) {
 
 // Without memory the table stays as it is, and grows when there is some again.
 TEST(HashMapAllocationFailure, GrowsLater) {
-  hash_map<uint64_t, uint64_t, default_hash<uint64_t>, tiny_buckets> map;
+  hash_index<uint64_t, uint64_t, default_hash<uint64_t>, tiny_buckets> map;
   uint64_t kept_small = 0;
   for (uint64_t key = 0; key < 1'000; ++key) {
     const std::size_t before = map.stats().buckets;

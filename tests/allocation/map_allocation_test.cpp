@@ -22,10 +22,10 @@ class AllocationFailure : public ::testing::Test {};
 using u64 = std::uint64_t;
 using maps = ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>,
                               btree<u64, u64, coarse_spin, fan_out<4, 4>>,
-                              btree<u64, u64, coarse_elided, fan_out<4, 4>>, ordered_map<u64, u64>,
+                              btree<u64, u64, coarse_elided, fan_out<4, 4>>, ordered_tree<u64, u64>,
                               btree<std::string, u64, optimistic, fan_out<2, 3>>,
                               btree<std::string, std::string, coarse_mutex, fan_out<4, 4>>,
-                              ordered_map<std::string, std::string>>;
+                              ordered_tree<std::string, std::string>>;
 TYPED_TEST_SUITE(AllocationFailure, maps);
 
 TYPED_TEST(AllocationFailure, LeavesTheMapUnchangedAndUsable) {

@@ -27,7 +27,7 @@ using u64 = std::uint64_t;
 
 template <class Map>
 class MapLitmus : public ::testing::Test {};
-using maps = ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, ordered_map<u64, u64>,
+using maps = ::testing::Types<btree<u64, u64, optimistic, fan_out<2, 3>>, ordered_tree<u64, u64>,
                               btree<u64, u64, coarse_spin>, btree<u64, u64, coarse_elided>,
                               masstree<u64, u64, optimistic>, locked_skip_list<u64, u64>,
                               lock_free_skip_list<u64, u64>>;

@@ -3,273 +3,372 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <optional>
 #include <ranges>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "misuse/map_functions.hpp"
 #include "misuse/rows.hpp"
 
 namespace elidex::testing {
 
 namespace {
 
-struct thrown_by_callback {};
-
-constexpr std::string_view must_not_use = "must not use the tree";
-constexpr std::string_view integer_map = "elidex/internal/tree/fixed_key_btree.hpp";
-constexpr std::string_view string_map = "elidex/internal/tree/btree.hpp";
-
 template <class Key>
-struct keys;
-template <>
-struct keys<std::uint64_t> {
-  static std::uint64_t of(unsigned n) { return n; }
-};
-template <>
-struct keys<std::string> {
-  static std::string of(unsigned n) { return "key " + std::to_string(n); }
-};
+using record = std::pair<Key, std::uint64_t>;
 
 template <class Key>
 class OrderedMapMisuse : public ::testing::Test {
  protected:
-  OrderedMapMisuse() {
-    for (unsigned n = 1; n <= 3; ++n) subject.insert(keys<Key>::of(n), n);
-  }
+  OrderedMapMisuse() { add_three(subject); }
 
-  // 1, 2 and 3, and nothing is left locked: each can be changed and the map grows.
-  void expect_unchanged_and_usable() {
+  std::vector<std::uint64_t> values() const {
     std::vector<std::uint64_t> seen;
-    subject.scan(keys<Key>::of(0), 10, [&](auto&&, std::uint64_t value) { seen.push_back(value); });
-    EXPECT_EQ(seen, (std::vector<std::uint64_t>{1, 2, 3}));
-    EXPECT_EQ(subject.size(), 3U);
-    for (unsigned n = 1; n <= 3; ++n) {
-      EXPECT_TRUE(subject.update(keys<Key>::of(n), [](std::uint64_t& value) { value += 10; }));
-      EXPECT_EQ(subject.get(keys<Key>::of(n)), n + 10);
-    }
-    for (unsigned n = 100; n < 400; ++n) EXPECT_TRUE(subject.insert(keys<Key>::of(n), n));
+    subject.scan(all, [&](auto&&, std::uint64_t value) { seen.push_back(value); });
+    return seen;
+  }
+  void expect_unchanged_and_usable() {
+    EXPECT_EQ(values(), one_to_three);
+    expect_three_and_usable(subject);
   }
 
+  const std::vector<std::uint64_t> one_to_three{1, 2, 3};
   ordered_map<Key, std::uint64_t> subject;
 };
 
 using KeyTypes = ::testing::Types<std::uint64_t, std::string>;
 TYPED_TEST_SUITE(OrderedMapMisuse, KeyTypes);
 
-TYPED_TEST(OrderedMapMisuse, UpdatesFunctionThrows) {
-  EXPECT_THROW(this->subject.update(keys<TypeParam>::of(2),
-                                    [](std::uint64_t& value) {
-                                      value = 99;
-                                      throw thrown_by_callback();
-                                    }),
-               thrown_by_callback);
-  this->expect_unchanged_and_usable();
-  misuse_row("ordered_map::update", misuse::callback_throws,
-             "the exception comes out; the value stays, and the map is usable");
+TYPED_TEST(OrderedMapMisuse, CallbacksThrow) {
+  callbacks_throw(this->subject, "ordered_map");
 }
-
-TYPED_TEST(OrderedMapMisuse, MakeThrows) {
-  const auto make = []() -> std::uint64_t { throw thrown_by_callback(); };
-  EXPECT_THROW(this->subject.get_or_insert(keys<TypeParam>::of(7), make), thrown_by_callback);
-  EXPECT_FALSE(this->subject.contains(keys<TypeParam>::of(7)));
-  this->expect_unchanged_and_usable();
-  misuse_row("ordered_map::get_or_insert", misuse::callback_throws,
-             "the exception comes out; nothing is added, and the map is usable");
+TYPED_TEST(OrderedMapMisuse, VisitorUsesTheMap) {
+  visitors_use_the_map(this->subject, "ordered_map");
 }
-
-TYPED_TEST(OrderedMapMisuse, MakeOfASlotThrows) {
-  const auto make = [](const auto&) -> std::optional<std::uint64_t> { throw thrown_by_callback(); };
-  EXPECT_THROW(this->subject.get_or_insert_if_made(keys<TypeParam>::of(7), make),
-               thrown_by_callback);
-  EXPECT_FALSE(this->subject.contains(keys<TypeParam>::of(7)));
-  this->expect_unchanged_and_usable();
-  misuse_row("ordered_map::get_or_insert_if_made", misuse::callback_throws,
-             "the exception comes out; nothing is added, and the map is usable");
+TYPED_TEST(OrderedMapMisuse, NumbersOfArguments) {
+  arguments_of_different_number(this->subject, "ordered_map");
+}
+TYPED_TEST(OrderedMapMisuse, MovedFrom) {
+  maps_that_were_moved_from(this->subject, "ordered_map");
+}
+TYPED_TEST(OrderedMapMisuse, Cleared) {
+  maps_that_are_cleared(this->subject, "ordered_map");
+}
+TYPED_TEST(OrderedMapMisuse, ConstructorsOfValues) {
+  ordered_map<TypeParam, calling_value> map;
+  constructors_of_values(map, "ordered_map");
+}
+TEST(OrderedMapMisuseByDesign, FunctionsThatRunUnderALock) {
+  functions_that_run_under_a_lock("ordered_map");
+}
+TYPED_TEST(OrderedMapMisuse, ExtractFromAVisitor) {
+  ordered_map<TypeParam, std::unique_ptr<int>> map;
+  extracts_from_a_visitor(map, "ordered_map", [](const auto& m, const auto& fn) {
+    EXPECT_EQ(m.scan(all, [&](auto&&...) { fn(); }), 1U);
+  });
+}
+TEST(StringMapMisuse, KeysThatAreTooLong) {
+  ordered_map<std::string, std::uint64_t> map;
+  add_three(map);
+  keys_that_are_too_long(map, "ordered_map");
 }
 
 TYPED_TEST(OrderedMapMisuse, ScansFunctionThrows) {
   const auto throws = [](auto&&...) { throw thrown_by_callback(); };
-  EXPECT_THROW(this->subject.scan(keys<TypeParam>::of(0), 10, throws), thrown_by_callback);
+  EXPECT_THROW(this->subject.scan(all, throws), thrown_by_callback);
+  EXPECT_THROW(this->subject.scan_n(all, 10, throws), thrown_by_callback);
+  EXPECT_THROW(this->subject.scan_n(key_of<TypeParam>(0), 10, throws), thrown_by_callback);
   this->expect_unchanged_and_usable();
-  misuse_row("ordered_map::scan", misuse::callback_throws,
-             "the exception comes out; the map is unchanged and usable");
+  rows_of("ordered_map", {"scan", "scan_n"}, misuse::callback_throws,
+          "the exception comes out; the map is unchanged and usable");
 }
 
-TYPED_TEST(OrderedMapMisuse, FunctionsThatRunUnderALeafsLock) {
-  const std::string_view header = std::is_same_v<TypeParam, std::string> ? string_map : integer_map;
-  for (const char* const function : {"ordered_map::update", "ordered_map::get_or_insert",
-                                     "ordered_map::get_or_insert_if_made"}) {
-    undefined_row(function, misuse::reentrance,
-                  "its function must not use the map: it runs under the leaf's lock", header,
-                  must_not_use);
-  }
+// --- re-entrance ---
+
+// Calls every function that only ordered maps have. Leaves the map, with 1, 2 and 3, as it was.
+template <class Key>
+void use_functions_of_ordered_maps(ordered_map<Key, std::uint64_t>& map) {
+  const auto key = [](unsigned n) { return key_of<Key>(n); };
+  EXPECT_EQ(map.scan(all, [](auto&&...) {}), 3U);
+  EXPECT_EQ(map.scan_n(key(2), 10, [](auto&&...) {}), 2U);
+  std::uint64_t sum = 0;
+  for (const auto& one : map.range(all)) sum += one.second;
+  EXPECT_EQ(sum, 6U);
+  EXPECT_EQ(map.split(2).size(), 2U);
+  EXPECT_EQ(map.front()->second, 1U);
+  EXPECT_EQ(map.back()->second, 3U);
+  EXPECT_EQ(map.lower_bound(key(2))->second, 2U);
+  EXPECT_EQ(map.ceiling(key(2))->second, 2U);
+  EXPECT_EQ(map.upper_bound(key(2))->second, 3U);
+  EXPECT_EQ(map.floor(key(2))->second, 2U);
+  EXPECT_EQ(map.bulk_load(std::vector<record<Key>>{{key(3), 30}, {key(4), 4}}), 1U);
+  EXPECT_EQ(map.erase(from(key(4))), 1U);
+  auto cursor = map.cursor();
+  cursor.seek_first();
+  EXPECT_TRUE(cursor.valid());
+  EXPECT_NE(map.synchronization(), synchronization::automatic);
+  static_cast<void>(map.htm_counts());
 }
 
-// Every function once, from within scan()'s function.
-TYPED_TEST(OrderedMapMisuse, AllFunctionsFromScansFunction) {
+TYPED_TEST(OrderedMapMisuse, AllFunctionsFromAVisitor) {
   auto& map = this->subject;
-  using argument = typename ordered_map<TypeParam, std::uint64_t>::key_argument;
-  const auto key = [](unsigned n) { return keys<TypeParam>::of(n); };
-  std::vector<std::uint64_t> seen;
-  map.scan(key(0), 10, [&](argument, std::uint64_t value) {
-    seen.push_back(value);
-    if (seen.size() > 1) return;
-    EXPECT_TRUE(map.erase(key(2)));  // the scan still shows it: it is as of one moment
-    EXPECT_TRUE(map.insert(key(5), 5));
-    EXPECT_FALSE(map.upsert(key(3), 30));
-    EXPECT_TRUE(map.update(key(3), [](std::uint64_t& v) { ++v; }));
-    EXPECT_EQ(map.get(key(3)), 31U);
-    EXPECT_TRUE(map.contains(key(5)));
-    EXPECT_TRUE(map.get_or_insert(key(6), [] { return std::uint64_t{6}; }).second);
-    EXPECT_TRUE(map.get_or_insert_if_made(
-        key(7), [](const auto&) { return std::optional<std::uint64_t>(7); }));
-    const TypeParam wanted_key = key(6);
-    const argument wanted = wanted_key;
-    std::optional<std::uint64_t> found;
-    map.multi_get(std::span(&wanted, 1), std::span(&found, 1));
-    EXPECT_EQ(found, 6U);
-    EXPECT_EQ(map.scan(key(0), 10, [](auto&&...) {}), 5U);
-    auto cursor = map.cursor();
-    cursor.seek_first();
-    EXPECT_TRUE(cursor.valid());
-    EXPECT_EQ(map.size(), 5U);
-    EXPECT_FALSE(map.empty());
-    EXPECT_GT(map.memory_bytes(), 0U);
-    static_cast<void>(map.stats());
-    map.reclaim();
-  });
-  EXPECT_EQ(seen, (std::vector<std::uint64_t>{1, 2, 3}));
-  EXPECT_EQ(map.size(), 5U);
-  for (const char* const function :
-       {"get", "contains", "multi_get", "insert", "upsert", "erase", "cursor", "size", "empty",
-        "memory_bytes", "stats", "reclaim", "update", "get_or_insert", "get_or_insert_if_made"}) {
-    misuse_row("ordered_map::" + std::string(function), misuse::reentrance,
-               "from scan()'s function: works as usual; the scan shows what was there before");
-  }
-  misuse_row("ordered_map::scan", misuse::reentrance,
-             "its function may use and change the map, scan() included; the outer scan shows what "
-             "was there before");
+  EXPECT_TRUE(
+      map.visit(key_of<TypeParam>(1), [&](std::uint64_t) { use_functions_of_ordered_maps(map); }));
+  EXPECT_EQ(map.scan(all, [&](auto&&...) { use_functions_of_ordered_maps(map); }), 3U);
+  EXPECT_EQ(map.scan_n(all, 1, [&](auto&&...) { use_all_functions(map); }), 1U);
+  this->expect_unchanged_and_usable();
+  rows_of("ordered_map",
+          {"range", "split", "erase", "front", "back", "lower_bound", "ceiling", "upper_bound",
+           "floor", "bulk_load", "cursor", "synchronization", "htm_counts"},
+          misuse::reentrance, "from visit()'s or scan()'s function: works as usual");
 }
 
-TEST(IntegerMapMisuse, BulkLoad) {
-  using record = std::pair<std::uint64_t, std::uint64_t>;
+TYPED_TEST(OrderedMapMisuse, ScansFunctionChangesTheMap) {
+  auto& map = this->subject;
+  for (const bool is_counted : {false, true}) {
+    std::vector<std::uint64_t> seen;
+    const auto change = [&](auto&&, std::uint64_t value) {
+      if (seen.empty()) {
+        map.erase(key_of<TypeParam>(2));
+        map.upsert(key_of<TypeParam>(3), 30);
+        map.insert(key_of<TypeParam>(5), 5);
+      }
+      seen.push_back(value);
+    };
+    EXPECT_EQ(is_counted ? map.scan_n(all, 10, change) : map.scan(all, change), 3U);
+    EXPECT_EQ(seen, this->one_to_three);
+    EXPECT_EQ(this->values(), (std::vector<std::uint64_t>{1, 30, 5}));
+    map.clear();
+    add_three(map);
+  }
+  rows_of("ordered_map", {"scan", "scan_n"}, misuse::reentrance,
+          "its function may use and change the map; the scan shows what was there before");
+}
+
+TYPED_TEST(OrderedMapMisuse, WalkErasesItsKeys) {
+  auto& map = this->subject;
+  for (unsigned n = 100; n < 300; ++n) map.insert(key_of<TypeParam>(n), n);
+  std::size_t steps = 0;
+  for (const auto& [key, value] : map.range(all)) {
+    EXPECT_TRUE(map.erase(key));
+    ++steps;
+  }
+  EXPECT_EQ(steps, 203U);
+  EXPECT_TRUE(map.empty());
+  misuse_row("ordered_map::range", misuse::reentrance,
+             "a walk may erase the key that it is at; the others still come");
+}
+
+// --- ranges ---
+
+TYPED_TEST(OrderedMapMisuse, ReversedBounds) {
+  auto& map = this->subject;
+  const TypeParam one = key_of<TypeParam>(1);
+  const TypeParam three = key_of<TypeParam>(3);
+  const auto ignore = [](auto&&...) {};
+  for (const auto& which : {between(three, one), closed(three, one), between(one, one)}) {
+    EXPECT_EQ(map.scan(which, ignore), 0U);
+    EXPECT_EQ(map.scan(which.descending(), ignore), 0U);
+    EXPECT_EQ(map.scan_n(which, 10, ignore), 0U);
+    auto walk = map.range(which);
+    EXPECT_EQ(walk.begin(), walk.end());
+    EXPECT_EQ(map.erase(which), 0U);
+    EXPECT_EQ(map.erase(which.descending()), 0U);
+  }
+  auto walk = map.range(three, one);
+  EXPECT_EQ(walk.begin(), walk.end());
+  this->expect_unchanged_and_usable();
+  constexpr std::string_view what =
+      "an upper bound that is less than the lower one: an empty range";
+  rows_of("ordered_map", {"scan", "scan_n", "range", "erase"}, misuse::bad_argument, what);
+  for (const char* const function : {"between", "closed"})
+    misuse_row(function, misuse::bad_argument, what);
+}
+
+TYPED_TEST(OrderedMapMisuse, NumbersOfPartsAndKeys) {
+  auto& map = this->subject;
+  EXPECT_EQ(map.split(0).size(), 1U);
+  EXPECT_EQ(map.scan(map.split(0).front(), [](auto&&...) {}), 3U);
+  misuse_row("ordered_map::split", misuse::bad_argument, "0 parts: one part, the whole map");
+  std::size_t keys = 0;
+  for (const auto& part : map.split(std::numeric_limits<std::size_t>::max()))
+    keys += map.scan(part, [](auto&&...) {});
+  EXPECT_EQ(keys, 3U);
+  misuse_row("ordered_map::split", misuse::bad_argument,
+             "more parts than keys: fewer parts, which have all keys");
+  EXPECT_EQ(map.scan_n(all, 0, [](auto&&...) { ADD_FAILURE(); }), 0U);
+  misuse_row("ordered_map::scan_n", misuse::bad_argument, "0 keys: 0, without a call");
+}
+
+template <class Bounds>
+void expect_refused(ordered_map<std::string, std::uint64_t>& map, const Bounds& which) {
+  const auto ignore = [](auto&&...) {};
+  EXPECT_THROW(map.scan(which, ignore), std::invalid_argument);
+  EXPECT_THROW(map.scan(which.descending(), ignore), std::invalid_argument);
+  EXPECT_THROW(map.scan_n(which, 1, ignore), std::invalid_argument);
+  EXPECT_THROW(map.range(which).begin(), std::invalid_argument);
+  EXPECT_THROW(map.erase(which), std::invalid_argument);
+}
+
+TEST(StringMapMisuse, BoundsThatAreTooLong) {
+  ordered_map<std::string, std::uint64_t> map;
+  add_three(map);
+  const std::string key = long_key();
+  expect_refused(map, between(std::string("a"), key));
+  expect_refused(map, closed(key, key));
+  expect_refused(map, from(key));
+  expect_refused(map, above(key));
+  expect_refused(map, below(key));
+  expect_refused(map, up_to(key));
+  expect_refused(map, prefix(key));
+  EXPECT_THROW(map.range("a", key).begin(), std::invalid_argument);
+  EXPECT_THROW(map.scan_n(key, 1, [](auto&&...) {}), std::invalid_argument);
+  EXPECT_THROW(map.lower_bound(key), std::invalid_argument);
+  EXPECT_THROW(map.ceiling(key), std::invalid_argument);
+  EXPECT_THROW(map.upper_bound(key), std::invalid_argument);
+  EXPECT_THROW(map.floor(key), std::invalid_argument);
+  expect_three_and_usable(map);
+  rows_of("ordered_map",
+          {"scan", "scan_n", "erase", "lower_bound", "ceiling", "upper_bound", "floor"},
+          misuse::bad_argument,
+          "a key or bound over 64 KiB: throws std::invalid_argument; the map is unchanged");
+  misuse_row("ordered_map::range", misuse::bad_argument,
+             "a bound over 64 KiB: begin() throws std::invalid_argument");
+  for (const char* const function :
+       {"between", "closed", "from", "above", "below", "up_to", "prefix"}) {
+    misuse_row(function, misuse::bad_argument,
+               "a bound over 64 KiB: the map throws std::invalid_argument");
+  }
+}
+
+TYPED_TEST(OrderedMapMisuse, WalkOnAnotherThread) {
+  auto walk = this->subject.range(all);
+  auto at = walk.begin();
+  std::thread([&] {
+    EXPECT_EQ(at->second, 1U);
+    ++at;
+  }).join();
+  EXPECT_EQ(at->second, 2U);
+  misuse_row("map_range::begin", misuse::other_thread,
+             "may be passed to another thread: works for one thread at a time");
+  EXPECT_EQ(walk.begin()->second, 2U);
+  misuse_row("map_range::begin", misuse::closed_object,
+             "called again: the record that the walk has come to");
+  undefined_row("map_range::begin", misuse::closed_object, "an iterator whose range is destroyed",
+                "elidex/internal/tree/map_range.hpp",
+                "an iterator is valid until the next ++ and while the range lives");
+}
+
+// --- loading ---
+
+// A range of these records that calls on_the_way() before the second one.
+template <class Record, class Fn>
+auto interrupted(const std::vector<Record>& sorted, Fn on_the_way) {
+  return std::views::transform(sorted, [&sorted, on_the_way](const Record& one) {
+    if (one == sorted[1]) on_the_way();
+    return one;
+  });
+}
+
+TEST(IntegerMapMisuse, BulkLoadIntoAnEmptyMap) {
+  using records = std::vector<record<std::uint64_t>>;
   ordered_map<std::uint64_t, std::uint64_t> map;
-  EXPECT_THROW(map.bulk_load(std::vector<record>{{2, 2}, {1, 1}}), std::invalid_argument);
+  EXPECT_THROW(map.bulk_load(records{{2, 2}, {1, 1}}), std::invalid_argument);
   EXPECT_TRUE(map.empty());
   misuse_row("ordered_map::bulk_load", misuse::bad_argument,
-             "keys that do not ascend: throws std::invalid_argument; the map stays empty");
+             "keys that do not ascend, integers into an empty map: throws std::invalid_argument; "
+             "the map stays empty");
 
-  const std::vector<record> sorted{{1, 1}, {2, 2}, {3, 3}};
-  const auto from = [&](auto&& on_the_way) {
-    return std::views::transform(sorted, [&, on_the_way](const record& one) {
-      if (one.first == 2) on_the_way();
-      return one;
-    });
-  };
-  EXPECT_THROW(map.bulk_load(from([] { throw thrown_by_callback(); })), thrown_by_callback);
+  const records sorted{{1, 1}, {2, 2}, {3, 3}};
+  EXPECT_THROW(map.bulk_load(interrupted(sorted, [] { throw thrown_by_callback(); })),
+               thrown_by_callback);
   EXPECT_TRUE(map.empty());
   misuse_row("ordered_map::bulk_load", misuse::callback_throws,
-             "what the range throws comes out; the map stays empty and usable");
+             "what the range throws comes out; integers into an empty map: the map stays empty");
 
-  EXPECT_THROW(map.bulk_load(from([&] { map.insert(9, 9); })), std::logic_error);
+  EXPECT_THROW(map.bulk_load(interrupted(sorted, [&] { map.insert(9, 9); })), std::logic_error);
   EXPECT_EQ(map.size(), 1U);
   EXPECT_EQ(map.get(9), 9U);
   misuse_row("ordered_map::bulk_load", misuse::reentrance,
-             "a range that fills the map meanwhile: throws std::logic_error; the map keeps what "
-             "the range inserted");
+             "integers into an empty map that the range fills meanwhile: throws std::logic_error; "
+             "the map keeps what the range inserted");
+  EXPECT_TRUE(map.erase(9));
+  EXPECT_EQ(map.bulk_load(sorted), 3U);
+  expect_three_and_usable(map);
+}
 
-  EXPECT_THROW(map.bulk_load(sorted), std::logic_error);
+TYPED_TEST(OrderedMapMisuse, BulkLoadIntoAMapWithKeys) {
+  auto& map = this->subject;
+  const auto key = [](unsigned n) { return key_of<TypeParam>(n); };
+  using records = std::vector<record<TypeParam>>;
+  EXPECT_THROW(map.bulk_load(records{{key(4), 4}, {key(4), 4}, {key(5), 5}}),
+               std::invalid_argument);
+  EXPECT_EQ(this->values(), (std::vector<std::uint64_t>{1, 2, 3, 4}));
+  misuse_row("ordered_map::bulk_load", misuse::bad_argument,
+             "keys that do not ascend: throws std::invalid_argument; the keys before stay added");
+  const records sorted{{key(3), 30}, {key(5), 5}, {key(6), 6}};
+  EXPECT_THROW(map.bulk_load(interrupted(sorted, [] { throw thrown_by_callback(); })),
+               thrown_by_callback);
+  EXPECT_EQ(this->values(), (std::vector<std::uint64_t>{1, 2, 3, 4}));
+  misuse_row("ordered_map::bulk_load", misuse::callback_throws,
+             "what the range throws comes out; the keys before stay added");
+  EXPECT_EQ(map.bulk_load(interrupted(sorted, [&] { map.insert(key(6), 60); })), 1U);
+  EXPECT_EQ(this->values(), (std::vector<std::uint64_t>{1, 2, 3, 4, 5, 60}));
+  misuse_row("ordered_map::bulk_load", misuse::reentrance,
+             "a range that changes the map meanwhile: keys that it adds keep its values");
+}
+
+TEST(StringMapMisuse, BulkLoadOfAKeyThatIsTooLong) {
+  ordered_map<std::string, std::uint64_t> map;
+  EXPECT_THROW(map.bulk_load(std::vector<record<std::string>>{{"a", 1}, {long_key(), 2}}),
+               std::invalid_argument);
   EXPECT_EQ(map.size(), 1U);
   misuse_row("ordered_map::bulk_load", misuse::bad_argument,
-             "a map that is not empty: throws std::logic_error; the map is unchanged");
-  EXPECT_TRUE(map.erase(9));
-  map.bulk_load(sorted);
-  EXPECT_EQ(map.size(), 3U);
+             "a key over 64 KiB: throws std::invalid_argument; the keys before stay added");
 }
 
-TEST(IntegerMapMisuse, StatisticsFromAScansFunction) {
-  ordered_map<std::uint64_t, std::uint64_t> map(synchronization::optimistic);
-  map.insert(1, 1);
-  std::size_t calls = map.scan(0, 1, [&](auto&&...) {
-    EXPECT_EQ(map.synchronization(), synchronization::optimistic);
-    EXPECT_EQ(map.htm_counts(), lock_counts{});
-  });
-  EXPECT_EQ(calls, 1U);
-  for (const char* const function : {"ordered_map::synchronization", "ordered_map::htm_counts"}) {
-    misuse_row(function, misuse::reentrance, "from scan()'s function: works as usual");
-  }
+TYPED_TEST(OrderedMapMisuse, SameKeyTwiceInAList) {
+  const TypeParam key = key_of<TypeParam>(1);
+  const ordered_map<TypeParam, std::uint64_t> map{{key, 1}, {key, 2}};
+  EXPECT_EQ(map.size(), 1U);
+  EXPECT_EQ(map.get(key), 1U);
+  misuse_row("ordered_map::ordered_map", misuse::bad_argument,
+             "the same key twice in the list: the first value stays");
 }
 
-TEST(StringMapMisuse, PolicyFromAScansFunction) {
-  ordered_map<std::string, std::uint64_t> map;
-  map.insert("1", 1);
-  EXPECT_EQ(map.scan("", 1, [&](auto&&...) { static_cast<void>(map.sync()); }), 1U);
-  misuse_row("ordered_map::sync", misuse::reentrance, "from scan()'s function: works as usual");
-}
+// --- cursors ---
 
-TYPED_TEST(OrderedMapMisuse, MultiGetWithoutRoom) {
-  const TypeParam key = keys<TypeParam>::of(1);
-  const std::vector<typename ordered_map<TypeParam, std::uint64_t>::key_argument> wanted{key, key};
-  std::vector<std::optional<std::uint64_t>> found(1);
-  EXPECT_THROW(this->subject.multi_get(wanted, found), std::invalid_argument);
-  EXPECT_FALSE(found[0].has_value());
-  misuse_row("ordered_map::multi_get", misuse::bad_argument,
-             "fewer places than keys: throws std::invalid_argument; nothing is written");
-}
-
-TEST(StringMapMisuse, KeysThatAreTooLong) {
+TEST(StringMapMisuse, CursorToAKeyThatIsTooLong) {
   ordered_map<std::string, std::uint64_t> map;
   map.insert("a", 1);
-  const std::string key((std::size_t{64} << 10) + 1, 'k');
-  const std::string_view view = key;
-  std::optional<std::uint64_t> found;
-  EXPECT_THROW(static_cast<void>(map.get(key)), std::invalid_argument);
-  EXPECT_THROW(static_cast<void>(map.contains(key)), std::invalid_argument);
-  EXPECT_THROW(map.multi_get(std::span(&view, 1), std::span(&found, 1)), std::invalid_argument);
-  EXPECT_THROW(map.insert(key, 1), std::invalid_argument);
-  EXPECT_THROW(map.upsert(key, 1), std::invalid_argument);
-  EXPECT_THROW(map.get_or_insert(key, [] { return std::uint64_t{1}; }), std::invalid_argument);
-  EXPECT_THROW(map.update(key, [](std::uint64_t&) {}), std::invalid_argument);
-  EXPECT_THROW(map.erase(key), std::invalid_argument);
-  EXPECT_THROW(map.scan(key, 1, [](auto&&...) {}), std::invalid_argument);
   auto cursor = map.cursor();
   cursor.seek_first();
-  EXPECT_THROW(cursor.seek(key), std::invalid_argument);
-  EXPECT_THROW(cursor.seek_before(key), std::invalid_argument);
+  EXPECT_THROW(cursor.seek(long_key()), std::invalid_argument);
+  EXPECT_THROW(cursor.seek_before(long_key()), std::invalid_argument);
   EXPECT_EQ(cursor.key(), "a");
-  EXPECT_EQ(map.size(), 1U);
-  for (const char* const function : {"get", "contains", "multi_get", "insert", "upsert",
-                                     "get_or_insert", "update", "erase", "scan"}) {
-    misuse_row("ordered_map::" + std::string(function), misuse::bad_argument,
-               "a key over 64 KiB: throws std::invalid_argument; the map is unchanged");
-  }
-  for (const char* const function : {"seek", "seek_before"}) {
-    misuse_row("ordered_map::cursor_type::" + std::string(function), misuse::bad_argument,
-               "a key over 64 KiB: throws std::invalid_argument; the cursor does not move");
-  }
+  rows_of("ordered_map::cursor_type", {"seek", "seek_before"}, misuse::bad_argument,
+          "a key over 64 KiB: throws std::invalid_argument; the cursor does not move");
 }
-
-constexpr const char* cursor_functions[] = {
-    "seek", "seek_before", "seek_first", "seek_last", "next", "prev", "key", "value", "valid"};
 
 TYPED_TEST(OrderedMapMisuse, CursorOnAnotherThread) {
   auto cursor = this->subject.cursor();
-  cursor.seek(keys<TypeParam>::of(2));
+  cursor.seek(key_of<TypeParam>(2));
   std::thread([&] {
     EXPECT_TRUE(cursor.valid());
     EXPECT_EQ(cursor.value(), 2U);
     cursor.next();
-    EXPECT_EQ(cursor.key(), keys<TypeParam>::of(3));
+    EXPECT_EQ(cursor.key(), key_of<TypeParam>(3));
     cursor.prev();
-    cursor.seek_before(keys<TypeParam>::of(2));
+    cursor.seek_before(key_of<TypeParam>(2));
     EXPECT_EQ(cursor.value(), 1U);
     cursor.seek_last();
     EXPECT_EQ(cursor.value(), 3U);
@@ -278,20 +377,20 @@ TYPED_TEST(OrderedMapMisuse, CursorOnAnotherThread) {
   }).join();
   cursor.next();
   EXPECT_EQ(cursor.value(), 2U);
-  for (const char* const function : cursor_functions) {
-    misuse_row("ordered_map::cursor_type::" + std::string(function), misuse::other_thread,
-               "may be passed to another thread: works for one thread at a time");
-  }
+  rows_of(
+      "ordered_map::cursor_type",
+      {"seek", "seek_before", "seek_first", "seek_last", "next", "prev", "key", "value", "valid"},
+      misuse::other_thread, "may be passed to another thread: works for one thread at a time");
 }
 
 TYPED_TEST(OrderedMapMisuse, CursorThatWasMovedFrom) {
   auto cursor = this->subject.cursor();
-  cursor.seek(keys<TypeParam>::of(2));
+  cursor.seek(key_of<TypeParam>(2));
   const auto to = std::move(cursor);
   EXPECT_EQ(to.value(), 2U);
   EXPECT_FALSE(cursor.valid());  // NOLINT(bugprone-use-after-move): that is the test
   misuse_row("ordered_map::cursor_type::valid", misuse::closed_object, "moved from: false");
-  cursor.seek_before(keys<TypeParam>::of(2));
+  cursor.seek_before(key_of<TypeParam>(2));
   EXPECT_EQ(cursor.value(), 1U);
   auto again = std::move(cursor);
   cursor.seek_first();
@@ -300,24 +399,20 @@ TYPED_TEST(OrderedMapMisuse, CursorThatWasMovedFrom) {
   cursor.seek_last();
   EXPECT_EQ(cursor.value(), 3U);
   again = std::move(cursor);
-  cursor.seek(keys<TypeParam>::of(2));
+  cursor.seek(key_of<TypeParam>(2));
   EXPECT_EQ(cursor.value(), 2U);
-  for (const char* const function : {"seek", "seek_before", "seek_first", "seek_last"}) {
-    misuse_row("ordered_map::cursor_type::" + std::string(function), misuse::closed_object,
-               "moved from: works, and the cursor is valid again");
-  }
-  for (const char* const function : {"key", "value", "next", "prev"}) {
-    undefined_row("ordered_map::cursor_type::" + std::string(function), misuse::closed_object,
-                  "needs valid(): not before a seek, behind the last key, or moved from",
-                  "elidex/internal/tree/cursor.hpp",
-                  "key(), value(), next() and prev() need valid()");
-  }
+  rows_of("ordered_map::cursor_type", {"seek", "seek_before", "seek_first", "seek_last"},
+          misuse::closed_object, "moved from: works, and the cursor is valid again");
+  undefined_rows_of(
+      "ordered_map::cursor_type", {"key", "value", "next", "prev"}, misuse::closed_object,
+      "needs valid(): not before a seek, behind the last key, or moved from",
+      "elidex/internal/tree/cursor.hpp", "key(), value(), next() and prev() need valid()");
 }
 
 TYPED_TEST(OrderedMapMisuse, CursorOverAMapThatLosesItsKeys) {
   auto cursor = this->subject.cursor();
-  cursor.seek(keys<TypeParam>::of(2));
-  for (unsigned n = 1; n <= 3; ++n) this->subject.erase(keys<TypeParam>::of(n));
+  cursor.seek(key_of<TypeParam>(2));
+  for (unsigned n = 1; n <= 3; ++n) this->subject.erase(key_of<TypeParam>(n));
   EXPECT_EQ(cursor.value(), 2U);
   cursor.seek_first();
   EXPECT_FALSE(cursor.valid());

@@ -24,7 +24,7 @@ using maps =
                      fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
                      fixed_key_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>,
                      fixed_key_btree<u64, u64, optimistic, packed_fan_out<20, 4>, restless_control>,
-                     ordered_map<u64, u64>>;
+                     ordered_tree<u64, u64>>;
 TYPED_TEST_SUITE(BulkLoad, maps);
 
 // `count` keys so far apart: close together, and from one end of all keys to the other.

@@ -18,24 +18,24 @@ namespace {
 using std::uint64_t;
 
 template <class Key, class Value, class Rules = tiny_buckets, class Hash = default_hash<Key>>
-using tiny = in_order<hash_map<Key, Value, Hash, Rules>>;
+using tiny = in_order<hash_index<Key, Value, Hash, Rules>>;
 
 using integer_maps = ::testing::Types<
-    in_order<hash_map<uint64_t, uint64_t>>, tiny<uint64_t, uint64_t>,
+    in_order<hash_index<uint64_t, uint64_t>>, tiny<uint64_t, uint64_t>,
     tiny<uint64_t, uint64_t, long_chains>, tiny<uint64_t, uint64_t, tiny_buckets, same_for_all>,
-    in_order<hash_map<uint64_t, uint64_t, same_for_all>>,
+    in_order<hash_index<uint64_t, uint64_t, same_for_all>>,
     tiny<uint64_t, uint64_t, tiny_buckets, no_hash>,
-    in_order<hash_map<std::int32_t, std::uint32_t>>, tiny<std::int32_t, std::uint32_t>,
-    in_order<hash_map<std::int64_t, wide_value>>,
-    in_order<hash_map<std::uint16_t, std::array<char, 3>>>,
+    in_order<hash_index<std::int32_t, std::uint32_t>>, tiny<std::int32_t, std::uint32_t>,
+    in_order<hash_index<std::int64_t, wide_value>>,
+    in_order<hash_index<std::uint16_t, std::array<char, 3>>>,
     tiny<std::int64_t, wide_value, long_chains>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(HashMap, ModelOfIntegers, integer_maps);
 
 template <class Map>
 class HashMapOfStrings : public ::testing::Test {};
 using string_maps =
-    ::testing::Types<in_order<hash_map<std::string, uint64_t>>,
-                     in_order<hash_map<std::string, std::string>>, tiny<std::string, uint64_t>,
+    ::testing::Types<in_order<hash_index<std::string, uint64_t>>,
+                     in_order<hash_index<std::string, std::string>>, tiny<std::string, uint64_t>,
                      tiny<std::string, std::string, long_chains>>;
 TYPED_TEST_SUITE(HashMapOfStrings, string_maps);
 
@@ -57,7 +57,7 @@ TYPED_TEST(HashMapOfStrings, KeysHaveALimit) {
 
 // From nothing to many, and nothing is missed on the way.
 TEST(HashMap, GrowsFromTiny) {
-  hash_map<uint64_t, uint64_t> map;
+  hash_index<uint64_t, uint64_t> map;
   std::unordered_map<uint64_t, uint64_t> expected;
   const std::size_t small = map.memory_bytes();
   random_numbers random(seed_or(1));
@@ -80,7 +80,7 @@ TEST(HashMap, GrowsFromTiny) {
 TEST(HashMap, UsualKeysDoNotCrowd) {
   constexpr uint64_t many = 200'000;
   const auto crowded = [](auto nth_key) {
-    hash_map<uint64_t, uint64_t> map;
+    hash_index<uint64_t, uint64_t> map;
     for (uint64_t i = 0; i < many; ++i) map.insert(nth_key(i), i);
     return map.stats().chained_blocks;
   };
@@ -98,7 +98,7 @@ TEST(HashMap, UsualKeysDoNotCrowd) {
 
 TEST(HashMap, UsualStringsDoNotCrowd) {
   const auto crowded = [](auto nth_key) {
-    hash_map<std::string, uint64_t> map;
+    hash_index<std::string, uint64_t> map;
     for (uint64_t i = 0; i < 50'000; ++i) map.insert(nth_key(i), i);
     return map.stats().chained_blocks;
   };
@@ -115,21 +115,21 @@ TEST(HashMap, UsualStringsDoNotCrowd) {
 }
 
 TEST(HashMap, ReserveMakesRoomAtOnce) {
-  hash_map<uint64_t, uint64_t> map;
+  hash_index<uint64_t, uint64_t> map;
   map.reserve(100'000);
-  const hash_map_stats before = map.stats();
+  const hash_index_stats before = map.stats();
   for (uint64_t i = 0; i < 100'000; ++i) map.insert(i, i);
   EXPECT_EQ(map.stats().buckets, before.buckets);
   EXPECT_EQ(map.stats().splits, before.splits);
   for (uint64_t i = 0; i < 100'000; ++i) ASSERT_EQ(map.get(i), i);
-  hash_map<uint64_t, uint64_t> filled;
+  hash_index<uint64_t, uint64_t> filled;
   for (uint64_t i = 0; i < 100; ++i) filled.insert(i, i);
   filled.reserve(10'000);
   for (uint64_t i = 0; i < 100; ++i) EXPECT_EQ(filled.get(i), i);
 }
 
 TEST(HashMap, ReserveRefusesWhatNoSystemHas) {
-  hash_map<uint64_t, uint64_t> map;
+  hash_index<uint64_t, uint64_t> map;
   map.insert(1, 2);
   const std::size_t before = map.memory_bytes();
   const std::size_t most = std::numeric_limits<std::size_t>::max();
@@ -142,7 +142,7 @@ TEST(HashMap, ReserveRefusesWhatNoSystemHas) {
 }
 
 TEST(HashMap, ErasingGivesChainedBlocksBack) {
-  hash_map<uint64_t, uint64_t, same_for_all> map;
+  hash_index<uint64_t, uint64_t, same_for_all> map;
   for (uint64_t i = 0; i < 1'000; ++i) map.insert(i, i);
   const std::size_t most = map.memory_bytes();
   EXPECT_GT(map.stats().chained_blocks, 100u);
@@ -156,7 +156,7 @@ TEST(HashMap, ErasingGivesChainedBlocksBack) {
 }
 
 TEST(HashMap, ForEachMayChangeTheMap) {
-  hash_map<uint64_t, uint64_t, default_hash<uint64_t>, tiny_buckets> map;
+  hash_index<uint64_t, uint64_t, default_hash<uint64_t>, tiny_buckets> map;
   for (uint64_t i = 0; i < 100; ++i) map.insert(i, i);
   std::array<int, 100> seen{};
   map.for_each([&](uint64_t k, uint64_t v) {
@@ -170,7 +170,7 @@ TEST(HashMap, ForEachMayChangeTheMap) {
 }
 
 TEST(HashMap, MultiGetWantsRoom) {
-  const hash_map<uint64_t, uint64_t> map;
+  const hash_index<uint64_t, uint64_t> map;
   const std::array<uint64_t, 2> wanted{1, 2};
   std::array<std::optional<uint64_t>, 1> found;
   EXPECT_THROW(map.multi_get(wanted, found), std::invalid_argument);

@@ -10,8 +10,9 @@ namespace {
 
 using u64 = std::uint64_t;
 
-struct map_with_leaves : ordered_map<u64, u64> {
-  using ordered_map::ordered_map;
+struct map_with_leaves : internal::ordered_tree<u64, u64> {
+  using base = internal::ordered_tree<u64, u64>;
+  using base::base;
   double keys_per_leaf() const {
     return static_cast<double>(size()) / static_cast<double>(stats().leaves);
   }

@@ -25,7 +25,7 @@ namespace {
 using u64 = std::uint64_t;
 
 TEST(Model, ChurnDoesNotGrowMemory) {
-  ordered_map<u64, u64> map;
+  ordered_tree<u64, u64> map;
   random_numbers random(seed_or(3));
   std::size_t settled = 0;  // after the rounds in which the pools still grow
   for (int round = 0; round < 30 * effort(); ++round) {
@@ -76,7 +76,7 @@ TEST(Model, ThinningLeavesFullLeavesInAnyOrder) {
   constexpr u64 keys = 100'000;
   constexpr u64 kept_one_in = 50;
   for (const bool ascending : {true, false}) {
-    ordered_map<u64, u64> map;
+    ordered_tree<u64, u64> map;
     for (u64 n = 0; n < keys; ++n) map.insert(n, n);
     for (u64 n = 0; n < keys; ++n) {
       const u64 key = ascending ? n : keys - 1 - n;
@@ -88,7 +88,7 @@ TEST(Model, ThinningLeavesFullLeavesInAnyOrder) {
 }
 
 TEST(Model, OneReclaimIsEnough) {
-  ordered_map<u64, u64> map;
+  ordered_tree<u64, u64> map;
   for (u64 n = 0; n < 10'000; ++n) map.insert(n, n);
   for (u64 n = 0; n < 10'000; ++n) map.erase(n);
   map.reclaim();
@@ -108,7 +108,7 @@ void keeps_keys_of_both_ends(synchronization which) {
         keys.push_back(static_cast<Key>(static_cast<number>(least - 1 - i)));
       }
       if (!in_turn) std::ranges::reverse(keys);
-      ordered_map<Key, u64> map(which);
+      ordered_tree<Key, u64> map(which);
       for (const Key key : keys) ASSERT_TRUE(map.insert(key, static_cast<u64>(key)));
       for (const Key key : keys) ASSERT_EQ(map.get(key), static_cast<u64>(key));
       ASSERT_EQ(map.scan(std::numeric_limits<Key>::min(), SIZE_MAX, [](Key, u64) {}), keys.size());
@@ -136,7 +136,7 @@ void keeps_values_of_this_size() {
     r.bytes.fill(static_cast<unsigned char>(n));
     return r;
   };
-  ordered_map<u64, record> map;
+  ordered_tree<u64, record> map;
   for (u64 n = 0; n < 1000; ++n) EXPECT_TRUE(map.insert(n * 77 % 1009, record_of(n)));
   for (u64 n = 0; n < 1000; ++n) EXPECT_EQ(map.get(n * 77 % 1009), record_of(n));
   for (u64 n = 0; n < 1000; n += 2) EXPECT_TRUE(map.erase(n * 77 % 1009));
@@ -149,7 +149,7 @@ TEST(Model, ValuesMayBeLarge) {
 }
 
 TEST(Model, AnEmptyViewIsAnEmptyString) {
-  ordered_map<std::string, std::string> map;
+  ordered_tree<std::string, std::string> map;
   EXPECT_TRUE(map.insert(std::string_view(), std::string_view()));
   EXPECT_EQ(map.get(""), "");
 }
@@ -177,12 +177,12 @@ void refuses_too_few_places_for_what_it_finds() {
   map.multi_get({}, {});
 }
 TEST(Model, MultiGetRefusesTooFewPlacesForWhatItFinds) {
-  refuses_too_few_places_for_what_it_finds<ordered_map<u64, u64>, u64>();
-  refuses_too_few_places_for_what_it_finds<ordered_map<std::string, u64>, std::string_view>();
+  refuses_too_few_places_for_what_it_finds<ordered_tree<u64, u64>, u64>();
+  refuses_too_few_places_for_what_it_finds<ordered_tree<std::string, u64>, std::string_view>();
 }
 
 TEST(Model, AScanMayUseTheMap) {
-  ordered_map<u64, u64> map;
+  ordered_tree<u64, u64> map;
   for (u64 n = 0; n < 1'000; ++n) map.insert(n, n);
   EXPECT_EQ(map.scan(0, SIZE_MAX, [&](u64 key, u64) { EXPECT_TRUE(map.erase(key)); }), 1'000u);
   EXPECT_TRUE(map.empty());

@@ -28,8 +28,8 @@ using maps = ::testing::Types<btree<std::string, std::uint64_t, unsynchronized, 
                               btree<std::string, std::uint64_t, optimistic>,
                               btree<std::string, std::string, optimistic, fan_out<2, 3>>,
                               btree<std::uint64_t, std::string, optimistic, fan_out<4, 4>>,
-                              ordered_map<std::string, std::uint64_t>,
-                              ordered_map<std::string, std::string>>;
+                              ordered_tree<std::string, std::uint64_t>,
+                              ordered_tree<std::string, std::string>>;
 TYPED_TEST_SUITE(ModelOfStrings, maps);
 
 TYPED_TEST(ModelOfStrings, FewKeysAgree) {
@@ -89,12 +89,12 @@ TEST(StringKeys, DenseKeysAgree) {
   for (const std::string_view head :
        {"", "ab", "seven b", "eight by", "nine byte", "https://www.gardener.org/"}) {
     expect_dense_keys_agree<btree<std::string, std::uint64_t, optimistic, fan_out<4, 4>>>(head, 1);
-    expect_dense_keys_agree<ordered_map<std::string, std::uint64_t>>(head, 2);
+    expect_dense_keys_agree<ordered_tree<std::string, std::uint64_t>>(head, 2);
   }
 }
 
 TEST(StringKeys, OrderIsThatOfUnsignedBytes) {
-  ordered_map<std::string, std::uint64_t> map;
+  ordered_tree<std::string, std::uint64_t> map;
   const std::vector<std::string> ascending = {"",
                                               std::string(1, '\0'),
                                               std::string(8, '\0'),
@@ -118,7 +118,7 @@ TEST(StringKeys, OrderIsThatOfUnsignedBytes) {
 }
 
 TEST(StringKeys, LengthsUpTo64KiB) {
-  ordered_map<std::string, std::string> map;
+  ordered_tree<std::string, std::string> map;
   const std::string longest(65'536, 'k');
   const std::string too_long(65'537, 'k');
   EXPECT_TRUE(map.insert(longest, longest));
@@ -150,7 +150,7 @@ TEST(StringKeys, LengthsUpTo64KiB) {
 }
 
 TEST(StringKeys, AnUpdateOfAStringThatThrowsChangesNothing) {
-  ordered_map<std::string, std::string> map;
+  ordered_tree<std::string, std::string> map;
   map.insert("key", "value");
   EXPECT_THROW(map.update("key",
                           [](std::string& v) {
@@ -162,7 +162,7 @@ TEST(StringKeys, AnUpdateOfAStringThatThrowsChangesNothing) {
 }
 
 TEST(StringKeys, ChurnDoesNotGrowMemory) {
-  ordered_map<std::string, std::string> map;
+  ordered_tree<std::string, std::string> map;
   std::size_t after_first_round = 0;
   for (int round = 0; round < 30 * effort(); ++round) {
     for (std::uint64_t i = 0; i < 2'000; ++i)

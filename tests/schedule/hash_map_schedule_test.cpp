@@ -17,7 +17,7 @@ namespace {
 using u64 = std::uint64_t;
 
 template <class Rules = tiny_buckets, class Hash = default_hash<u64>, class Value = u64>
-using tiny = in_order<hash_map<u64, Value, Hash, Rules>>;
+using tiny = in_order<hash_index<u64, Value, Hash, Rules>>;
 
 constexpr std::size_t threads = 3;
 constexpr std::size_t events_per_thread = 4;
@@ -62,7 +62,7 @@ struct history {
 template <class Map>
 class HashMapSchedules : public ::testing::Test {};
 using maps = ::testing::Types<tiny<>, tiny<long_chains>, tiny<tiny_buckets, no_hash>,
-                              tiny<tiny_buckets, same_for_all>, in_order<hash_map<u64, u64>>>;
+                              tiny<tiny_buckets, same_for_all>, in_order<hash_index<u64, u64>>>;
 TYPED_TEST_SUITE(HashMapSchedules, maps);
 
 TYPED_TEST(HashMapSchedules, AreLinearizable) {

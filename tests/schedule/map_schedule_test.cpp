@@ -75,7 +75,7 @@ template <class Map>
 class MapSchedules : public ::testing::Test {};
 using maps = ::testing::Types<
     btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
-    ordered_map<u64, u64>, masstree<u64, u64, optimistic, 3>, masstree<u64, u64, optimistic, 4>,
+    ordered_tree<u64, u64>, masstree<u64, u64, optimistic, 3>, masstree<u64, u64, optimistic, 4>,
     masstree<u64, u64, coarse_mutex, 3>, masstree<u64, u64, coarse_elided_dbx, 3>,
     sparse_masstree<optimistic>, sparse_masstree<coarse_elided_dbx>,
     btree<u64, u64, coarse_mutex, fan_out<2, 3>>, btree<u64, u64, coarse_spin, fan_out<2, 3>>,

@@ -37,7 +37,7 @@ bool maps_work() {
   strings.upsert("a", "b");
   hashed.upsert(3, 4);
   std::uint64_t sum = 0;
-  ordered.scan(0, 10, [&](std::uint64_t key, std::uint64_t value) { sum += key + value; });
+  ordered.scan_n(0, 10, [&](std::uint64_t key, std::uint64_t value) { sum += key + value; });
   return sum == 3 && strings.get("a") == "b" && hashed.get(3) == 4;
 }
 

@@ -68,7 +68,7 @@ void maps() {
     for (u64 n = 0; n < rounds; n += 2) expect(ordered.erase(n * threads + t));
   });
   u64 seen = 0;
-  ordered.scan(0, threads * rounds, [&](u64 key, u64 value) {
+  ordered.scan_n(0, threads * rounds, [&](u64 key, u64 value) {
     expect(key / threads % 2 == 1 && value == key + 1);
     ++seen;
   });

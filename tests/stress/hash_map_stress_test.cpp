@@ -29,7 +29,7 @@ namespace {
 using u64 = std::uint64_t;
 
 template <class Value, class Rules = tiny_buckets, class Hash = default_hash<u64>>
-using tiny = in_order<hash_map<u64, Value, Hash, Rules>>;
+using tiny = in_order<hash_index<u64, Value, Hash, Rules>>;
 
 // Runs body(thread, random) on `threads` threads, at the same time as far as there are cores.
 template <class Body>
@@ -93,7 +93,7 @@ template <class Map>
 class HashMapHistories : public ::testing::Test {};
 using maps =
     ::testing::Types<tiny<u64>, tiny<u64, long_chains>, tiny<u64, tiny_buckets, same_for_all>,
-                     tiny<u64, tiny_buckets, no_hash>, in_order<hash_map<u64, u64>>>;
+                     tiny<u64, tiny_buckets, no_hash>, in_order<hash_index<u64, u64>>>;
 TYPED_TEST_SUITE(HashMapHistories, maps);
 
 TYPED_TEST(HashMapHistories, AreLinearizable) {
@@ -128,7 +128,7 @@ TEST(HashMapStress, NothingIsLostWhileItGrows) {
   for (const int threads : {2, 4, 8}) {
     const auto keys = static_cast<u64>(repetitions(200'000) / threads);
     EXPECT_EQ((wrong_while_growing<tiny<u64>>(threads, keys)), 0u);
-    EXPECT_EQ((wrong_while_growing<in_order<hash_map<u64, u64>>>(threads, keys)), 0u);
+    EXPECT_EQ((wrong_while_growing<in_order<hash_index<u64, u64>>>(threads, keys)), 0u);
     EXPECT_EQ((wrong_while_growing<tiny<u64, long_chains>>(threads, keys)), 0u);
   }
   EXPECT_EQ((wrong_while_growing<tiny<u64, tiny_buckets, same_for_all>>(
@@ -217,7 +217,7 @@ u64 torn_values(int operations) {
 TEST(HashMapStress, WideValuesAreNeverTorn) {
   EXPECT_EQ((torn_values<tiny<wide_value>>(repetitions(200'000))), 0u);
   EXPECT_EQ((torn_values<tiny<wide_value, tiny_buckets, same_for_all>>(repetitions(100'000))), 0u);
-  EXPECT_EQ((torn_values<hash_map<u64, wide_value>>(repetitions(200'000))), 0u);
+  EXPECT_EQ((torn_values<hash_index<u64, wide_value>>(repetitions(200'000))), 0u);
 }
 TEST(HashMapStressCanary, TornValuesAreFound) {
 #if defined(ELIDEX_SIMULATED)
@@ -281,10 +281,10 @@ Value value_of(const Key& key) {
 template <class Map>
 class HashMapOfStrings : public ::testing::Test {};
 using maps_of_strings =
-    ::testing::Types<hash_map<std::string, std::string, default_hash<std::string>, tiny_buckets>,
-                     hash_map<std::string, u64, default_hash<std::string>, tiny_buckets>,
-                     hash_map<u64, std::string, default_hash<u64>, tiny_buckets>,
-                     hash_map<u64, std::string>>;
+    ::testing::Types<hash_index<std::string, std::string, default_hash<std::string>, tiny_buckets>,
+                     hash_index<std::string, u64, default_hash<std::string>, tiny_buckets>,
+                     hash_index<u64, std::string, default_hash<u64>, tiny_buckets>,
+                     hash_index<u64, std::string>>;
 TYPED_TEST_SUITE(HashMapOfStrings, maps_of_strings);
 
 // Byte strings: no reader finds one that is freed (AddressSanitizer, ThreadSanitizer) or written
@@ -331,7 +331,7 @@ TYPED_TEST(HashMapOfStrings, AreNeverFreedUnderAReader) {
 
 // Everybody reserves, everybody inserts.
 TEST(HashMapStress, ReservingBesideInserting) {
-  in_order<hash_map<u64, u64>> map;
+  in_order<hash_index<u64, u64>> map;
   const auto keys = static_cast<u64>(repetitions(200'000));
   run_threads(4, [&](int t, random_numbers&) {
     for (u64 i = 0; i < keys; ++i) {

@@ -46,12 +46,12 @@ template <class Map>
 class MapInvariants : public ::testing::Test {};
 using maps = ::testing::Types<
     btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
-    ordered_map<u64, u64>, masstree<u64, u64, optimistic, 3>, masstree<u64, u64, optimistic>,
+    ordered_tree<u64, u64>, masstree<u64, u64, optimistic, 3>, masstree<u64, u64, optimistic>,
     masstree<u64, u64, coarse_elided, 4>, btree<u64, u64, coarse_spin, fan_out<4, 4>>,
     btree<u64, u64, coarse_elided, fan_out<4, 4>>,
     strings_as_integers<btree<std::string, std::string, optimistic, fan_out<4, 4>>>,
     strings_as_integers<btree<std::string, std::string, coarse_shared, fan_out<4, 4>>>,
-    strings_as_integers<ordered_map<std::string, std::string>>,
+    strings_as_integers<ordered_tree<std::string, std::string>>,
     fixed_key_btree<u64, u64, locked_regions, tiny_partitioned, restless_control>,
     fixed_key_btree<u64, u64, elided_regions, tiny_partitioned, always_control>,
     fixed_key_btree<u64, u64, locked_regions, separated_fan_out<3, 3>, restless_control>,
@@ -288,7 +288,7 @@ TEST(MapInvariants, StringsUnderOptimisticPolicy) {
   churn_strings<btree<std::string, std::string, optimistic, fan_out<4, 4>>>();
 }
 TEST(MapInvariants, StringsInOrderedMap) {
-  churn_strings<ordered_map<std::string, std::string>>();
+  churn_strings<ordered_tree<std::string, std::string>>();
 }
 TEST(MapInvariants, StringsUnderSharedMutex) {
   churn_strings<btree<std::string, std::string, coarse_shared, fan_out<4, 4>>>();
@@ -323,7 +323,7 @@ u64 lost_long_updates(u64 seed) {
 }
 TEST(MapInvariants, LongUpdatesAreNotLost) {
   for (u64 seed = 0; seed < 50; ++seed) {
-    EXPECT_EQ((lost_long_updates<ordered_map<u64, u64>>(2 * seed)), 0u);
+    EXPECT_EQ((lost_long_updates<ordered_tree<u64, u64>>(2 * seed)), 0u);
     EXPECT_EQ(
         (lost_long_updates<
             fixed_key_btree<u64, u64, optimistic, packed_fan_out<20, 4>, no_control>>(2 * seed)),

@@ -107,14 +107,14 @@ class Linearizability : public ::testing::Test {};
 
 using maps = ::testing::Types<
     btree<u64, u64, optimistic, fan_out<2, 3>>, btree<u64, u64, optimistic, fan_out<4, 4>>,
-    ordered_map<u64, u64>, masstree<u64, u64, optimistic, 3>, masstree<u64, u64, optimistic>,
+    ordered_tree<u64, u64>, masstree<u64, u64, optimistic, 3>, masstree<u64, u64, optimistic>,
     sparse_masstree<optimistic>, masstree<u64, u64, coarse_shared, 3>,
     masstree<u64, u64, coarse_elided_dbx, 3>, btree<u64, u64, coarse_mutex, fan_out<2, 3>>,
     btree<u64, u64, coarse_shared, fan_out<2, 3>>, btree<u64, u64, coarse_elided, fan_out<2, 3>>,
     strings_as_integers<btree<std::string, u64, optimistic, fan_out<2, 3>>>,
     strings_as_integers<btree<std::string, std::string, optimistic, fan_out<4, 4>>>,
     strings_as_integers<btree<std::string, std::string, coarse_shared, fan_out<2, 3>>>,
-    strings_as_integers<ordered_map<std::string, std::string>>,
+    strings_as_integers<ordered_tree<std::string, std::string>>,
     fixed_key_btree<u64, u64, locked_regions, tiny_partitioned, restless_control>,
     fixed_key_btree<u64, u64, elided_regions, tiny_partitioned, always_control>,
     fixed_key_btree<u64, u64, locked_regions, separated_fan_out<3, 3>, restless_control>,

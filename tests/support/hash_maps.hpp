@@ -34,7 +34,7 @@ struct in_order : Map {
 };
 
 // Two records to a block, and a table that wants to grow with every third key.
-struct tiny_buckets : hash_map_rules {
+struct tiny_buckets : hash_index_rules {
   static constexpr unsigned slots_max = 2;
   static constexpr unsigned first_level = 1;
   static constexpr unsigned fill_percent_max = 40;

@@ -123,7 +123,7 @@ class lock_client {
 struct lock_clients {
   locking policy;
   internal::commit_clock clock;
-  internal::table<std::uint64_t, account, ordered_map<std::uint64_t, internal::record*>> accounts{
+  internal::table<std::uint64_t, account, ordered_tree<std::uint64_t, internal::record*>> accounts{
       "accounts", locking::locking_of(0)};
   std::list<lock_client> clients;
 

@@ -2,7 +2,7 @@
 // A map of byte strings behind the interface of a map of integers: what is checked with integers is
 // checked with strings too.
 //
-//   strings_as_integers<ordered_map<std::string, std::string>> map;
+//   strings_as_integers<ordered_tree<std::string, std::string>> map;
 //   map.insert(7, 70);  // "a shared head 00000007" -> "70"
 //
 // The keys' order is that of the integers. All keys share more than the 8 bytes that lie in a slot:

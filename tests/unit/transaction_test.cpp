@@ -21,7 +21,7 @@ namespace {
 
 using db::isolation;
 using u64 = std::uint64_t;
-using accounts_table = internal::table<u64, account, ordered_map<u64, internal::record*>>;
+using accounts_table = internal::table<u64, account, ordered_tree<u64, internal::record*>>;
 
 // A transaction whose steps a test puts between those of another.
 class stepped {

@@ -40,7 +40,7 @@
 #include "elidex/internal/column/dictionary.hpp"
 #include "elidex/internal/column/remembered_ids.hpp"
 #include "elidex/internal/memory/epoch.hpp"
-#include "elidex/ordered_map.hpp"
+#include "elidex/internal/tree/ordered_tree.hpp"
 
 namespace elidex::internal {
 
@@ -65,7 +65,7 @@ inline std::uint64_t hash_of(std::string_view value) noexcept {
 
 template <class Value, class Id>
 struct keyed_delta_tree {
-  using type = region_choosing_map<Value, Id, ordered_map_shape>;
+  using type = region_choosing_tree<Value, Id, ordered_tree_shape>;
 };
 template <class Id>
 struct keyed_delta_tree<std::string, Id> {

@@ -25,6 +25,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "elidex/internal/tree/codec.hpp"
+
 namespace elidex::internal {
 
 inline constexpr std::uint64_t hash_factor_1 = 0x243F'6A88'85A3'08D3u;
@@ -77,6 +79,15 @@ struct default_hash<std::string> {
     const std::uint64_t first = left == 0 ? 0 : some_bytes(at, left < 8 ? left : 8);
     const std::uint64_t last = left <= 8 ? 0 : some_bytes(at + 8, left - 8);
     h = folded_product(first ^ h, last ^ hash_factor_1);
+    return folded_product(h ^ hash_factor_1, hash_factor_2);
+  }
+};
+
+template <std::size_t Words>
+struct default_hash<wide_key<Words>> {
+  std::uint64_t operator()(const wide_key<Words>& key) const noexcept {
+    std::uint64_t h = Words ^ hash_factor_2;
+    for (const std::uint64_t word : key.words) h = folded_product(word ^ h, hash_factor_1);
     return folded_product(h ^ hash_factor_1, hash_factor_2);
   }
 };

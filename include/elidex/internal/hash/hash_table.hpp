@@ -54,7 +54,7 @@
 // lags behind. It then splits a few buckets that no thread has taken yet, by a shared cursor. So
 // the work of one change is bounded, and all buckets are split after 2^n / buckets_per_turn
 // changes. No thread waits for more than one bucket's split. A split needs no memory
-// (hash_map_impl.hpp), so it cannot fail halfway.
+// (hash_index_impl.hpp), so it cannot fail halfway.
 //
 // Order of locks: a thread locks one bucket only. A split locks the old bucket. The unborn bucket
 // belongs to the thread that holds that lock.

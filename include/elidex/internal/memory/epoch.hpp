@@ -53,6 +53,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 
 namespace elidex::internal {
 
@@ -154,6 +155,12 @@ std::uint64_t try_advance_epoch() noexcept;
 // the caller unlinked before the call. All actions of the other threads under these pins are
 // visible to the caller. The caller must not be pinned.
 void wait_for_pins() noexcept;
+
+// Throws std::logic_error if the calling thread is pinned, and std::bad_alloc on a thread's first
+// use.
+inline void refuse_if_pinned(const char* what) {
+  if (this_thread_record().pin_depth != 0) throw std::logic_error(what);
+}
 
 // While the object lives, memory that is reachable at its construction is not reused. The
 // constructor throws std::bad_alloc on a thread's first use.

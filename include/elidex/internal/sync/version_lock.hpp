@@ -291,7 +291,8 @@ class field {
 
   template <bool Racing>
   void store(const T& value) noexcept {
-    const words copy = std::bit_cast<words>(value);
+    words copy{};  // an empty type has no bytes to copy
+    if constexpr (!std::is_empty_v<T>) copy = std::bit_cast<words>(value);
     if constexpr (!Racing) {
       words_ = copy;
     } else {

@@ -78,11 +78,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <new>
 #include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
@@ -94,6 +96,7 @@
 #include "elidex/internal/tree/cursor.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 #include "elidex/internal/tree/range_collector.hpp"
+#include "elidex/internal/tree/tree_range.hpp"
 #include "elidex/internal/tree/value_change.hpp"
 
 namespace elidex::internal {
@@ -175,7 +178,7 @@ struct btree_leaf : btree_node<Sync> {
 // because they are copied out after the region.
 template <class Key, class Value, class Sync>
 inline constexpr bool btree_defers_reclamation =
-    Sync::readers_race || key_codec<Key>::owns_blobs || value_codec<Value>::owns_blobs;
+    Sync::readers_race || key_codec<Key>::owns_blobs || value_codec<Value>::owns_objects;
 
 template <class Key, class Value, class Sync, class Shape>
 using btree_inner_of = btree_inner<Key, Sync, Shape, btree_leaf<Key, Value, Sync, Shape>,
@@ -244,13 +247,13 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   // Not for values that are strings.
   template <class Make>
   std::pair<Value, bool> get_or_insert(key_argument key, Make&& make)
-    requires(!values::owns_blobs);
+    requires(!values::owns_objects);
   // The same, except that make() receives the key as nodes store it, and may return nothing. Then
   // nothing is added, and std::nullopt is returned. A dictionary beside the map uses it
   // (internal/column/keyed_delta_index.hpp).
   template <class Make>
   std::optional<std::pair<Value, bool>> get_or_insert_if_made(key_argument key, Make&& make)
-    requires(!values::owns_blobs);
+    requires(!values::owns_objects);
 
   // Calls fn(value) for the value of `key` and stores the result, as one atomic step. Returns
   // whether the key is present. fn(Value&) must not use the tree, and should be short: other
@@ -260,8 +263,28 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   template <value_change<Value> Fn>
   bool update(key_argument key, Fn&& fn);
 
+  // Calls fn(value), where value is a std::optional<Value>&: the value of `key`, or empty.
+  // Afterwards `key` has the value that fn left there, or is absent if fn left it empty. The whole
+  // is one atomic step. Returns whether the key is present then. As for update(): fn must not use
+  // the tree, should be short, and may run more than once. If fn throws, compute() passes the
+  // exception on and changes nothing.
+  template <class Fn>
+  bool compute(key_argument key, Fn&& fn)
+    requires Sync::readers_race;
+
   // Removes `key`. Returns whether the key was present.
   bool erase(key_argument key);
+
+  // Removes `key` and returns its object, for values that are objects. Waits until no other thread
+  // can see the object. Throws std::logic_error, with nothing removed, if the caller is pinned.
+  std::optional<Value> extract(key_argument key)
+    requires(values::owns_objects && !values::makes_objects);
+
+  // Calls fn(value) for the value of `key`, and returns whether the key is present. fn receives a
+  // reference to const, or a string_view, that is valid until it returns. No lock is held, but with
+  // string keys or values no map of the process frees memory meanwhile.
+  template <class Fn>
+  bool visit(key_argument key, Fn&& fn) const;
 
   // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order. Returns their
   // number. The scan is a snapshot: at one moment all of these keys were in the tree, with no other
@@ -271,6 +294,15 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   // frees memory while fn runs, so fn should not block then.
   template <class Fn>
   std::size_t scan(key_argument from, std::size_t limit, Fn&& fn) const;
+
+  // The same for a range of any kind. A visitor that returns false ends the scan. Returns the
+  // number of calls.
+  template <class Fn>
+  std::size_t scan(const tree_range<key_argument>& which, std::size_t limit, Fn&& fn) const;
+
+  // Returns at most `wanted` keys that divide the tree into parts of about the same size, in order.
+  // Exact to a quarter, and not a snapshot.
+  std::vector<typename inner_levels::owned_key> separators(std::size_t wanted) const;
 
   // Returns a cursor without a position. It stays valid while other threads insert and erase
   // (cursor.hpp).
@@ -294,6 +326,7 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   friend operation;
   friend internal::node_operation<btree>;
   friend internal::range_collector<btree>;
+  friend internal::collected_range<btree>;
   friend cursor_type;
 
   using inner_levels::defers_reclamation;
@@ -339,20 +372,34 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   template <class Make>
   op_status try_get_or_insert(const search_key& where, key_argument key, Make& make, operation& op,
                               std::optional<Value>& value, std::exception_ptr& thrown) noexcept;
-  op_status try_erase(const search_key& key, operation& op) noexcept;
+  template <class Decide>
+  op_status try_erase(const search_key& key, operation& op, Decide&& decide) noexcept;
   template <class Fn>
   op_status try_update(const search_key& key, Fn& fn, std::exception_ptr& thrown) noexcept;
   op_status try_replace(const search_key& key, const value_slot& expected, value_argument value,
                         operation& op) noexcept;
+  template <class Fn>
+  bool compute_in_place(const search_key& where, key_argument key, Fn& fn);
+  template <class Fn>
+  bool compute_aside(const search_key& where, key_argument key, Fn& fn);
+  template <class Fn>
+  op_status try_compute(const search_key& where, key_argument key, Fn& fn, operation& op,
+                        std::exception_ptr& thrown) noexcept;
+  template <class Fn>
+  static op_status change_in_place(leaf& l, unsigned rank, Fn& fn,
+                                   std::exception_ptr& thrown) noexcept;
 
   op_status split_leaf(position& p, unsigned insert_rank, operation& op) noexcept;
-  op_status erase_and_merge(position& p, unsigned rank, operation& op) noexcept;
-  op_status erase_and_merge(position& p, side where, unsigned rank, operation& op) noexcept;
+  template <class Decide>
+  op_status erase_and_merge(position& p, unsigned rank, operation& op, Decide& decide) noexcept;
+  template <class Decide>
+  op_status erase_and_merge(position& p, side where, unsigned rank, operation& op,
+                            Decide& decide) noexcept;
 
   // Whether the destructor must free blobs one by one.
-  static constexpr bool owns_single_blobs =
-      (keys::owns_blobs && !keys::blob_store::frees_all_itself) || values::owns_blobs;
-  void free_blobs_below(node* n) noexcept;
+  static constexpr bool owns_single_objects =
+      (keys::owns_blobs && !keys::blob_store::frees_all_itself) || values::owns_objects;
+  void free_objects_below(node* n) noexcept;
   static void free_key_blob(const key_slot& key) noexcept {
     if constexpr (!keys::blob_store::frees_all_itself) internal::blob::destroy(keys::blob_of(key));
   }
@@ -382,24 +429,24 @@ btree<Key, Value, Sync, Shape>::btree() {
 template <class Key, class Value, class Sync, class Shape>
 btree<Key, Value, Sync, Shape>::~btree() {
   // Nodes need no destruction. The pools release their memory.
-  if constexpr (owns_single_blobs) free_blobs_below(root_.template load<false>());
+  if constexpr (owns_single_objects) free_objects_below(root_.template load<false>());
 }
 
 template <class Key, class Value, class Sync, class Shape>
-void btree<Key, Value, Sync, Shape>::free_blobs_below(node* n) noexcept {
+void btree<Key, Value, Sync, Shape>::free_objects_below(node* n) noexcept {
   const unsigned count = n->count();
   if (n->is_leaf()) {
     const leaf& l = *static_cast<leaf*>(n);
     for (unsigned i = 0; i < count; ++i) {
       free_key_blob(l.key(i));
-      internal::blob::destroy(values::blob_of(l.value(i)));
+      if constexpr (values::owns_objects) values::destroy(l.value(i));
     }
     return;
   }
   const inner& in = *static_cast<inner*>(n);
   for (unsigned i = 0; i <= count; ++i) {
     if (i < count) free_key_blob(in.key(i));
-    free_blobs_below(in.child(i));
+    free_objects_below(in.child(i));
   }
 }
 
@@ -487,6 +534,17 @@ void btree<Key, Value, Sync, Shape>::multi_get(std::span<const key_argument> wan
       [&](std::size_t i) { found[i] = get(wanted[i]); });
 }
 
+template <class Key, class Value, class Sync, class Shape>
+template <class Fn>
+bool btree<Key, Value, Sync, Shape>::visit(key_argument key, Fn&& fn) const {
+  const search_key where = keys::search_key_of(key);
+  [[maybe_unused]] const pin pinned;
+  std::optional<value_slot> slot;
+  if (run_shared([&] { return try_get(where, slot); }) == op_status::no) return false;
+  fn(values::view(*slot));
+  return true;
+}
+
 // --- inserting ---
 
 template <class Key, class Value, class Sync, class Shape>
@@ -518,7 +576,7 @@ auto btree<Key, Value, Sync, Shape>::try_put(const search_key& where, key_argume
   if (f.torn) return op_status::restart;
   if (f.exact && !overwrite) return p.still_valid() ? op_status::no : op_status::restart;
   if (f.exact) {
-    if (!op.has_value(value) || (values::owns_blobs && !op.may_retire()))
+    if (!op.has_value(value) || (values::owns_objects && !op.may_retire()))
       return op_status::need_memory;
     if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
     op.retire_value(l.value(f.rank));
@@ -537,7 +595,7 @@ auto btree<Key, Value, Sync, Shape>::try_put(const search_key& where, key_argume
 template <class Key, class Value, class Sync, class Shape>
 template <class Make>
 std::pair<Value, bool> btree<Key, Value, Sync, Shape>::get_or_insert(key_argument key, Make&& make)
-  requires(!values::owns_blobs)
+  requires(!values::owns_objects)
 {
   // NOLINTNEXTLINE(bugprone-unchecked-optional-access): the optional always has a value
   return *get_or_insert_if_made(
@@ -548,7 +606,7 @@ template <class Key, class Value, class Sync, class Shape>
 template <class Make>
 std::optional<std::pair<Value, bool>> btree<Key, Value, Sync, Shape>::get_or_insert_if_made(
     key_argument key, Make&& make)
-  requires(!values::owns_blobs)
+  requires(!values::owns_objects)
 {
   const search_key where = keys::search_key_of(key);
   operation op(*this);
@@ -633,31 +691,18 @@ template <class Key, class Value, class Sync, class Shape>
 template <value_change<Value> Fn>
 bool btree<Key, Value, Sync, Shape>::update(key_argument key, Fn&& fn) {
   const search_key where = keys::search_key_of(key);
-  operation op(*this);
-  if constexpr (!values::owns_blobs) {
+  if constexpr (!values::owns_objects) {
+    operation op(*this);
     std::exception_ptr thrown;
     const op_status s = run_changing(
         op, [&] { return sync_.exclusive([&] { return try_update(where, fn, thrown); }); });
     if (s == op_status::threw) std::rethrow_exception(thrown);
     return s == op_status::yes;
   } else {
-    // A region cannot make the new blob. So update() reads, computes, and replaces the value if its
-    // blob is still the same. While the thread is pinned, a blob's address is not used again. So
-    // the same address means the same value.
-    const epoch_pin pinned;
-    for (;;) {
-      std::optional<value_slot> old;
-      if (run_shared([&] { return try_get(where, old); }) == op_status::no) return false;
-      Value value = values::owned(*old);
-      fn(value);
-      values::check(value);
-      operation replacement(*this);
-      if (!replacement.has_value(value)) replacement.provide();
-      const op_status s = run_changing(replacement, [&] {
-        return sync_.exclusive([&] { return try_replace(where, *old, value, replacement); });
-      });
-      if (s == op_status::yes) return true;
-    }
+    const auto if_present = [&](std::optional<Value>& value) {
+      if (value) fn(*value);
+    };
+    return compute_aside(where, key, if_present);
   }
 }
 
@@ -696,12 +741,161 @@ auto btree<Key, Value, Sync, Shape>::try_replace(const search_key& key, const va
   if (f.torn) return op_status::restart;
   if (!f.exact || l.value(f.rank) != expected)
     return p.still_valid() ? op_status::no : op_status::restart;
-  if (!op.may_retire()) return op_status::need_memory;
+  if (!op.has_value(value) || !op.may_retire()) return op_status::need_memory;
   if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
   op.retire_value(expected);
   l.set_value(f.rank, op.take_value(value));
   l.lock.unlock();
   return op_status::yes;
+}
+
+// --- computing ---
+
+template <class Key, class Value, class Sync, class Shape>
+template <class Fn>
+bool btree<Key, Value, Sync, Shape>::compute(key_argument key, Fn&& fn)
+  requires Sync::readers_race
+{
+  const search_key where = keys::search_key_of(key);
+  if constexpr (values::owns_objects) {
+    return compute_aside(where, key, fn);
+  } else {
+    return compute_in_place(where, key, fn);
+  }
+}
+
+// fn runs under the leaf's lock. If it wants the key erased, it runs again under the locks that an
+// erase needs.
+template <class Key, class Value, class Sync, class Shape>
+template <class Fn>
+bool btree<Key, Value, Sync, Shape>::compute_in_place(const search_key& where, key_argument key,
+                                                      Fn& fn) {
+  operation op(*this);
+  std::exception_ptr thrown;
+  for (;;) {
+    op_status s = run_changing(op, [&] {
+      return sync_.exclusive([&] { return try_compute(where, key, fn, op, thrown); });
+    });
+    if (s == op_status::yes) {
+      size_.add(1);
+      return true;
+    }
+    if (s == op_status::erases) {
+      s = run_changing(op, [&] {
+        return sync_.exclusive([&] {
+          return try_erase(where, op, [&](leaf& l, unsigned rank) {
+            return change_in_place(l, rank, fn, thrown);
+          });
+        });
+      });
+      if (s == op_status::no) continue;  // another thread has erased the key
+      if (s == op_status::yes) {
+        size_.add(-1);
+        return false;
+      }
+    }
+    if (s == op_status::threw) std::rethrow_exception(thrown);
+    return s == op_status::changed;
+  }
+}
+
+template <class Key, class Value, class Sync, class Shape>
+template <class Fn>
+auto btree<Key, Value, Sync, Shape>::try_compute(const search_key& where, key_argument key, Fn& fn,
+                                                 operation& op, std::exception_ptr& thrown) noexcept
+    -> op_status {
+  position p;
+  if (const op_status s = descend_splitting(where, p, op); s != op_status::yes) return s;
+  leaf& l = p.as_leaf();
+  const found_slot f = find(p, where);
+  if (f.torn) return op_status::restart;
+  if (!f.exact) {
+    if (f.count == leaf::capacity) return split_leaf(p, f.rank, op);
+    if (!op.has_key(key)) return op_status::need_memory;
+  }
+  if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
+  op_status s = op_status::unmade;
+  if (f.exact) {
+    s = change_in_place(l, f.rank, fn, thrown);
+  } else {
+    std::optional<Value> value;
+    try {
+      fn(value);
+      if (value) s = op_status::yes;
+    } catch (...) {
+      thrown = std::current_exception();
+      s = op_status::threw;
+    }
+    if (s == op_status::yes) l.insert(f.rank, op.take_key(key), *value);
+  }
+  if (s == op_status::yes || s == op_status::changed) {
+    l.lock.unlock();
+  } else {
+    l.lock.unlock_unchanged(p.seen);
+  }
+  return s;
+}
+
+// Runs fn on the value in a leaf that the caller has locked. Changes nothing if the result is not
+// `changed`.
+template <class Key, class Value, class Sync, class Shape>
+template <class Fn>
+auto btree<Key, Value, Sync, Shape>::change_in_place(leaf& l, unsigned rank, Fn& fn,
+                                                     std::exception_ptr& thrown) noexcept
+    -> op_status {
+  std::optional<Value> value(l.value(rank));
+  try {
+    fn(value);
+  } catch (...) {
+    thrown = std::current_exception();
+    return op_status::threw;
+  }
+  if (!value) return op_status::erases;
+  l.set_value(rank, *value);
+  return op_status::changed;
+}
+
+// A region cannot make the new object. So this function reads, computes, and takes the result into
+// the tree if the key's object is still the same. While the thread is pinned, an object's address
+// is not used again. So the same address means the same value.
+template <class Key, class Value, class Sync, class Shape>
+template <class Fn>
+bool btree<Key, Value, Sync, Shape>::compute_aside(const search_key& where, key_argument key,
+                                                   Fn& fn) {
+  operation op(*this);
+  const epoch_pin pinned;
+  for (;;) {
+    std::optional<value_slot> old;
+    static_cast<void>(run_shared([&] { return try_get(where, old); }));
+    std::optional<Value> value;
+    if (old) value.emplace(values::owned(*old));
+    fn(value);
+    if (!old && !value) return false;
+    if (!value) {
+      const op_status s = run_changing(op, [&] {
+        return sync_.exclusive([&] {
+          return try_erase(where, op, [&](leaf& l, unsigned rank) {
+            return l.value(rank) == *old ? op_status::erases : op_status::changed;
+          });
+        });
+      });
+      if (s != op_status::yes) continue;
+      size_.add(-1);
+      return false;
+    }
+    typename values::holder made(std::move(*value));
+    values::check(made);
+    operation adding(*this);  // its object is of this value
+    const op_status s = run_changing(adding, [&] {
+      return sync_.exclusive([&] {
+        return old ? try_replace(where, *old, made, adding)
+                   : try_put(where, key, made, false, adding);
+      });
+    });
+    if (s != op_status::yes) continue;
+    if (!old) size_.add(1);
+    return true;
+  }
 }
 
 // --- erasing ---
@@ -710,15 +904,39 @@ template <class Key, class Value, class Sync, class Shape>
 bool btree<Key, Value, Sync, Shape>::erase(key_argument key) {
   const search_key where = keys::search_key_of(key);
   operation op(*this);
-  const op_status s =
-      run_changing(op, [&] { return sync_.exclusive([&] { return try_erase(where, op); }); });
+  const op_status s = run_changing(op, [&] {
+    return sync_.exclusive(
+        [&] { return try_erase(where, op, [](leaf&, unsigned) { return op_status::erases; }); });
+  });
   if (s == op_status::yes) size_.add(-1);
   return s == op_status::yes;
 }
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::try_erase(const search_key& key, operation& op) noexcept
-    -> op_status {
+std::optional<Value> btree<Key, Value, Sync, Shape>::extract(key_argument key)
+  requires(values::owns_objects && !values::makes_objects)
+{
+  refuse_if_pinned("elidex: extract() was called by a visitor");
+  const search_key where = keys::search_key_of(key);
+  operation op(*this);
+  op.keep_value();
+  const op_status s = run_changing(op, [&] {
+    return sync_.exclusive(
+        [&] { return try_erase(where, op, [](leaf&, unsigned) { return op_status::erases; }); });
+  });
+  if (s != op_status::yes) return std::nullopt;
+  size_.add(-1);
+  wait_for_pins();
+  const std::unique_ptr<Value> mine = op.kept_value();
+  return std::move(*mine);
+}
+
+// decide(leaf, rank) runs when the leaf is locked. If it returns something else than `erases`,
+// nothing is erased, and try_erase() returns that. It may have changed the value.
+template <class Key, class Value, class Sync, class Shape>
+template <class Decide>
+auto btree<Key, Value, Sync, Shape>::try_erase(const search_key& key, operation& op,
+                                               Decide&& decide) noexcept -> op_status {
   position p;
   if (const op_status s = descend_merging(key, p, op); s != op_status::yes) return s;
   leaf& l = p.as_leaf();
@@ -726,11 +944,15 @@ auto btree<Key, Value, Sync, Shape>::try_erase(const search_key& key, operation&
   if (f.torn) return op_status::restart;
   if (!f.exact) return p.still_valid() ? op_status::no : op_status::restart;
   if (p.parent != nullptr && f.count <= leaf_sparse + 1) {
-    const op_status s = erase_and_merge(p, f.rank, op);
+    const op_status s = erase_and_merge(p, f.rank, op, decide);
     if (s != op_status::no) return s;
   }
-  if ((keys::owns_blobs || values::owns_blobs) && !op.may_retire()) return op_status::need_memory;
+  if ((keys::owns_blobs || values::owns_objects) && !op.may_retire()) return op_status::need_memory;
   if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
+  if (const op_status s = decide(l, f.rank); s != op_status::erases) {
+    l.lock.unlock();
+    return s;
+  }
   op.retire_key(l.key(f.rank));
   op.retire_value(l.value(f.rank));
   l.erase(f.rank);
@@ -739,15 +961,18 @@ auto btree<Key, Value, Sync, Shape>::try_erase(const search_key& key, operation&
 }
 
 template <class Key, class Value, class Sync, class Shape>
-auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, unsigned rank,
-                                                     operation& op) noexcept -> op_status {
-  const op_status s = erase_and_merge(p, side::left, rank, op);
-  return s != op_status::no ? s : erase_and_merge(p, side::right, rank, op);
+template <class Decide>
+auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, unsigned rank, operation& op,
+                                                     Decide& decide) noexcept -> op_status {
+  const op_status s = erase_and_merge(p, side::left, rank, op, decide);
+  return s != op_status::no ? s : erase_and_merge(p, side::right, rank, op, decide);
 }
 
 template <class Key, class Value, class Sync, class Shape>
+template <class Decide>
 auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, side where, unsigned rank,
-                                                     operation& op) noexcept -> op_status {
+                                                     operation& op, Decide& decide) noexcept
+    -> op_status {
   position left;
   position right;
   if (const op_status s = find_sibling(p, where, left, right); s != op_status::yes) return s;
@@ -763,6 +988,11 @@ auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, side where, un
     return op_status::restart;
   }
   leaf& from = p.as_leaf();
+  if (const op_status s = decide(from, rank); s != op_status::erases) {
+    r.lock.unlock();
+    left.unlock_both();
+    return s;
+  }
   op.retire_key(from.key(rank));
   op.retire_value(from.value(rank));
   from.erase(rank);
@@ -783,29 +1013,47 @@ template <class Key, class Value, class Sync, class Shape>
 template <class Fn>
 std::size_t btree<Key, Value, Sync, Shape>::scan(key_argument from, std::size_t limit,
                                                  Fn&& fn) const {
-  using collector = internal::range_collector<btree>;
-  collector range(*this, limit);
-  const auto collect = [&] {
-    range.collect_forward(collector::start::at(keys::search_key_of(from)));
-  };
+  tree_range<key_argument> which;
+  which.lower.emplace(from);
+  return scan(which, limit, fn);
+}
+
+template <class Key, class Value, class Sync, class Shape>
+template <class Fn>
+std::size_t btree<Key, Value, Sync, Shape>::scan(const tree_range<key_argument>& which,
+                                                 std::size_t limit, Fn&& fn) const {
+  internal::collected_range<btree> range(*this, limit);
   const auto pass_on = [&] {
-    for (const auto& e : range.entries()) {
+    return range.for_each([&](const auto& e) {
       const typename keys::view key(e.key);
-      fn(key.get(), values::view(e.value));
-    }
+      return visits_on(fn, key.get(), values::view(e.value));
+    });
   };
-  if constexpr (keys::owns_blobs || values::owns_blobs) {
-    [[maybe_unused]] const pin until_the_last_blob_is_seen;
-    collect();
-    pass_on();
+  if constexpr (keys::owns_blobs || values::owns_objects) {
+    [[maybe_unused]] const pin until_the_last_object_is_seen;
+    range.collect(which);
+    return pass_on();
   } else {
     {
       [[maybe_unused]] const pin pinned;
-      collect();
+      range.collect(which);
     }
-    pass_on();
+    return pass_on();
   }
-  return range.entries().size();
+}
+
+template <class Key, class Value, class Sync, class Shape>
+auto btree<Key, Value, Sync, Shape>::separators(std::size_t wanted) const
+    -> std::vector<typename inner_levels::owned_key> {
+  auto all = this->separators_of_nodes(wanted, [&](auto&& body) { return range_region(body); });
+  if (all.size() < wanted) {  // few nodes
+    all.clear();
+    scan(tree_range<key_argument>{}, static_cast<std::size_t>(-1),
+         [&](const key_argument& key, const auto&) { all.emplace_back(key); });
+    if (!all.empty()) all.erase(all.begin());
+  }
+  this->thin_out(all, wanted);
+  return all;
 }
 
 template <class Key, class Value, class Sync, class Shape>

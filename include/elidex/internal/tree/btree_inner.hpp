@@ -27,9 +27,11 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
@@ -119,6 +121,17 @@ struct btree_node {
   [[no_unique_address]] mutable node_lock lock;
   field<std::uint16_t> count_;
   const std::uint8_t level;
+};
+
+// A key outside of nodes, if keys of this kind exist there.
+template <class Keys>
+struct owned_key_of {
+  using type = typename Keys::slot;
+};
+template <class Keys>
+  requires requires(typename Keys::slot s) { Keys::owned(s); }
+struct owned_key_of<Keys> {
+  using type = decltype(Keys::owned(std::declval<typename Keys::slot>()));
 };
 
 // An inner node's keys in one array.
@@ -474,6 +487,21 @@ class btree_inner {
   template <class Operation>
   op_status collapse_root(position& p, Operation& op) noexcept;
 
+  // Returns at most `wanted` keys that divide the tree into parts with about as many inner nodes or
+  // leaves each, in order. region(body) runs a region that only reads. Not a snapshot.
+  using owned_key = typename owned_key_of<keys>::type;
+  template <class Region>
+  std::vector<owned_key> separators_of_nodes(std::size_t wanted, Region&& region) const;
+  template <class Region>
+  std::vector<owned_key> separators_down_to(unsigned lowest, Region&& region) const;
+  // Leaves at most `wanted` of them, evenly.
+  static void thin_out(std::vector<owned_key>& all, std::size_t wanted) {
+    if (all.size() <= wanted) return;
+    for (std::size_t i = 0; i < wanted; ++i)
+      all[i] = std::move(all[(i + 1) * (all.size() + 1) / (wanted + 1) - 1]);
+    all.resize(wanted);
+  }
+
   // Runs attempt(), which runs a region, until the operation is done. Between attempts it obtains
   // the memory that the operation wants, and retires what the operation has unlinked.
   template <class Operation, class Attempt>
@@ -732,6 +760,77 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::run_changing(Operat
       default:
         return s;
     }
+  }
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class Region>
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::separators_of_nodes(
+    std::size_t wanted, Region&& region) const -> std::vector<owned_key> {
+  constexpr std::size_t enough = 4;  // chosen: parts then differ by a quarter
+  unsigned root_level = 0;
+  while (region([&] {
+           position p;
+           if (!enter_root(p)) return op_status::restart;
+           root_level = p.at->level;
+           return op_status::yes;
+         }) != op_status::yes) {
+  }
+  std::vector<owned_key> all;
+  for (unsigned level = root_level; level > 0; --level) {
+    all = separators_down_to(level, region);
+    if (all.size() / enough >= wanted) break;
+  }
+  return all;
+}
+
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class Region>
+auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::separators_down_to(
+    unsigned lowest, Region&& region) const -> std::vector<owned_key> {
+  std::vector<owned_key> all;
+  const auto add = [&](const key_slot& s) {
+    owned_key key = keys::owned(s);
+    if (all.empty() || all.back() < key) all.push_back(std::move(key));
+  };
+  std::vector<key_slot> in_node(inner::capacity);
+  std::optional<owned_key> begin;
+  for (backoff wait;;) {
+    [[maybe_unused]] const epoch_pin pinned;
+    unsigned count = 0;
+    std::optional<key_slot> fence;
+    const op_status s = region([&] {
+      count = 0;
+      fence.reset();
+      position p;
+      if (!enter_root(p)) return op_status::restart;
+      while (p.at->level > lowest) {
+        const inner& in = p.as_inner();
+        const unsigned many = in.count();
+        unsigned index = 0;
+        if (begin &&
+            !rank_in_node<true>(
+                in, many, keys::search_key_of(*begin), [&] { return p.still_valid(); }, index)) {
+          return op_status::restart;
+        }
+        if (index < many) fence.emplace(in.key(index));
+        // This validates `in` after the reading of the fence.
+        if (!enter_child(p, index)) return op_status::restart;
+      }
+      if (p.at->level != lowest) return op_status::no;  // the tree has lost this level
+      const inner& last = p.as_inner();
+      count = last.count();
+      for (unsigned i = 0; i < count; ++i) in_node[i] = last.key(i);
+      return p.still_valid() ? op_status::yes : op_status::restart;
+    });
+    if (s == op_status::restart) {
+      wait.once();
+      continue;
+    }
+    for (unsigned i = 0; i < count; ++i) add(in_node[i]);
+    if (!fence) return all;
+    add(*fence);
+    begin = all.back();
   }
 }
 

@@ -2,12 +2,16 @@
 //
 //   key type       in the API         in a slot
 //   integer        by value           the integer
+//   wide_key       by value           the words
 //   std::string    std::string_view   the head: 8 bytes of the key as a big-endian number
 //                                     the tail, up to 8 bytes:   the first 7 and the length
 //                                     the tail, longer strings:  the address of a blob of all bytes
 //   value type     in the API         in a slot
 //   trivial        const T&           the value
 //   std::string    std::string_view   the address of a blob
+//   others         std::unique_ptr&   the address of an object
+//
+// No thread changes such an object while a slot has its address.
 //
 // Most comparisons of strings end at the head, without leaving the node. Byte strings compare as
 // unsigned bytes. A prefix comes before what it is a prefix of. NUL is a byte like any other.
@@ -28,13 +32,16 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
+#include <compare>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -109,6 +116,20 @@ template <class T>
 concept integer_key =
     std::integral<T> && !std::same_as<T, bool> && sizeof(T) <= sizeof(std::uint64_t);
 
+// A key of a fixed number of bytes, more than an integer has: big-endian words, the first one
+// first. Zeros fill the last word.
+template <std::size_t Words>
+struct wide_key {
+  std::array<std::uint64_t, Words> words;
+  friend constexpr auto operator<=>(const wide_key&, const wide_key&) = default;
+};
+inline constexpr std::size_t wide_key_bytes_max = 32;
+
+template <class T>
+inline constexpr bool is_wide_key = false;
+template <std::size_t Words>
+inline constexpr bool is_wide_key<wide_key<Words>> = true;
+
 // The values and rows that are copied as bytes into memory that has one already.
 template <class T>
 concept plain_value = std::is_trivially_copyable_v<T> && std::semiregular<T>;
@@ -121,7 +142,8 @@ enum class comparison : std::uint8_t { less, equal, greater, torn };
 template <class Key>
 struct key_codec;
 
-template <std::integral Key>
+template <class Key>
+  requires std::integral<Key> || is_wide_key<Key>
 struct key_codec<Key> {
   using blob_store = heap_blobs;  // never used
   using argument = Key;
@@ -319,17 +341,24 @@ struct key_codec<std::string> {
   }
 };
 
+// The codec of a value tells
+//   holder          what holds a new value until a function takes it as argument
+//   owns_objects    slots have the addresses of objects
+//   makes_objects   has_value() and take_value() of an operation make them (node_operation.hpp)
 template <class Value>
-struct value_codec {
-  static_assert(plain_value<Value>,
-                "values are std::string, or trivially copyable and default-constructible");
+struct value_codec;
+
+template <plain_value Value>
+struct value_codec<Value> {
   using argument = const Value&;
+  using holder = Value;
   using slot = Value;
-  static constexpr bool owns_blobs = false;
+  using object = void;
+  static constexpr bool owns_objects = false;
+  static constexpr bool makes_objects = false;
 
   static void check(argument) noexcept {}
-  static slot slot_of(argument value, blob*) noexcept { return value; }
-  static blob* blob_of(const slot&) noexcept { return nullptr; }
+  static slot slot_of(argument value, object*) noexcept { return value; }
   static Value owned(const slot& s) { return s; }
   static const Value& view(const slot& s) noexcept { return s; }
 };
@@ -337,18 +366,59 @@ struct value_codec {
 template <>
 struct value_codec<std::string> {
   using argument = std::string_view;
+  using holder = std::string;
   using slot = blob*;
-  static constexpr bool owns_blobs = true;
+  using object = blob;
+  static constexpr bool owns_objects = true;
+  static constexpr bool makes_objects = true;
 
   static void check(argument value) {
     if (value.size() > std::numeric_limits<std::uint32_t>::max()) {
       throw std::invalid_argument("elidex: a value may have at most 4294967295 bytes");
     }
   }
-  static slot slot_of(argument, blob* b) noexcept { return b; }
-  static blob* blob_of(slot s) noexcept { return s; }
+  static object* make(argument value) { return heap_blobs::make(value); }
+  static void destroy(object* b) noexcept { heap_blobs::destroy(b); }
+  static std::size_t footprint_bytes(const object& b) noexcept {
+    return heap_blobs::footprint_bytes(b.size());
+  }
+  static slot slot_of(argument, object* b) noexcept { return b; }
   static std::string owned(slot s) { return std::string(s->view()); }
   static std::string_view view(slot s) noexcept { return s->view(); }
+};
+
+// The argument is emptied when its object goes into a slot.
+template <class Value>
+  requires(!plain_value<Value>)
+struct value_codec<Value> {
+  static_assert(std::move_constructible<Value> && std::is_nothrow_destructible_v<Value>,
+                "values are movable");
+  using argument = std::unique_ptr<Value>&;
+  class holder {
+   public:
+    explicit holder(Value&& value) : value_(std::make_unique<Value>(std::move(value))) {}
+    operator argument() noexcept { return value_; }
+
+   private:
+    std::unique_ptr<Value> value_;
+  };
+  using slot = Value*;
+  using object = Value;
+  static constexpr bool owns_objects = true;
+  static constexpr bool makes_objects = false;
+
+  static void check(argument) noexcept {}
+  static void destroy(object* o) noexcept { delete o; }
+  static constexpr std::size_t footprint_bytes(const object&) noexcept {
+    return blob::footprint_bytes(sizeof(Value));
+  }
+  static slot slot_of(argument value, object*) noexcept { return value.release(); }
+  static Value owned(slot s)
+    requires std::copy_constructible<Value>
+  {
+    return *s;
+  }
+  static const Value& view(slot s) noexcept { return *s; }
 };
 
 }  // namespace elidex::internal

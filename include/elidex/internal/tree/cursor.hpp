@@ -81,20 +81,25 @@ class map_cursor {
  private:
   using records = std::vector<std::pair<key_type, mapped_type>>;
 
-  void fill_forward(start from) { fill(&collector::collect_forward, from); }
+  void fill_forward(start from) { fill<true>(from); }
   void fill_backward(start from) {
-    fill(&collector::collect_backward, from);
+    fill<false>(from);
     std::reverse(records_.begin(), records_.end());
     at_ = records_.empty() ? 0 : records_.size() - 1;
   }
 
-  void fill(void (collector::*collect)(start), start from) {
+  template <bool Forward>
+  void fill(start from) {
     records filled;
     {
       [[maybe_unused]] const typename Map::pin pinned;  // until the last blob is copied
       collector range(*map_, collector::unlimited);
       range.stop_after_one_leaf();
-      (range.*collect)(from);
+      if constexpr (Forward) {
+        range.collect_forward(from);
+      } else {
+        range.collect_backward(from);
+      }
       filled.reserve(range.entries().size());
       for (const auto& e : range.entries())
         filled.emplace_back(keys::owned(e.key), values::owned(e.value));

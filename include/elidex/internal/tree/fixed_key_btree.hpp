@@ -117,6 +117,7 @@
 #include <span>
 #include <stdexcept>
 #include <type_traits>
+#include <vector>
 
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
@@ -131,6 +132,7 @@
 #include "elidex/internal/tree/cursor.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 #include "elidex/internal/tree/range_collector.hpp"
+#include "elidex/internal/tree/tree_range.hpp"
 #include "elidex/internal/tree/value_change.hpp"
 
 namespace elidex::internal {
@@ -260,8 +262,24 @@ class fixed_key_btree
   template <value_change<Value> Fn>
   bool update(Key key, Fn&& fn);
 
+  // Calls fn(value), where value is a std::optional<Value>&: the value of `key`, or empty.
+  // Afterwards `key` has the value that fn left there, or is absent if fn left it empty. The whole
+  // is one atomic step. Returns whether the key is present then. As for update(): fn must not use
+  // the tree, should be short, and may run more than once. If fn throws, compute() passes the
+  // exception on and changes nothing.
+  template <class Fn>
+  bool compute(Key key, Fn&& fn);
+
   // Removes `key`. Returns whether the key was present.
   bool erase(Key key);
+
+  // Calls fn(value) for a copy of the value of `key`. Returns whether the key is present.
+  template <class Fn>
+  bool visit(Key key, Fn&& fn) const {
+    const std::optional<Value> value = get(key);
+    if (value) fn(*value);
+    return value.has_value();
+  }
 
   // Calls fn(key, value) for up to `limit` keys from `from` on, in ascending order. Returns their
   // number. The scan is a snapshot: at one moment all of these keys were in the tree, with no other
@@ -269,6 +287,15 @@ class fixed_key_btree
   // scan buffers the records first. For long ranges prefer a cursor.
   template <class Fn>
   std::size_t scan(Key from, std::size_t limit, Fn&& fn) const;
+
+  // The same for a range of any kind. A visitor that returns false ends the scan. Returns the
+  // number of calls.
+  template <class Fn>
+  std::size_t scan(const tree_range<Key>& which, std::size_t limit, Fn&& fn) const;
+
+  // Returns at most `wanted` keys that divide the tree into parts of about the same size, in order.
+  // Exact to a quarter, and not a snapshot.
+  std::vector<typename inner_levels::owned_key> separators(std::size_t wanted) const;
 
   // Returns a cursor without a position. It stays valid while other threads insert and erase
   // (cursor.hpp).
@@ -292,6 +319,7 @@ class fixed_key_btree
   friend operation;
   friend internal::node_operation<fixed_key_btree>;
   friend internal::range_collector<fixed_key_btree>;
+  friend internal::collected_range<fixed_key_btree>;
   friend cursor_type;
   friend internal::bulk_loader<fixed_key_btree>;
 
@@ -385,7 +413,13 @@ class fixed_key_btree
                               std::optional<Value>& value, std::exception_ptr& thrown) noexcept;
   template <class Fn>
   op_status change_value(const leaf_ref& p, unsigned slot, Fn&& fn) noexcept;
-  op_status try_erase(const leaf_ref& p, Key key, outcome& result) noexcept;
+  template <class Fn>
+  op_status try_compute(const leaf_ref& p, Key key, Fn& fn, bool known_absent,
+                        std::exception_ptr& thrown) noexcept;
+  template <class Decide>
+  op_status try_erase(const leaf_ref& p, Key key, outcome& result, Decide&& decide) noexcept;
+  template <class Decide>
+  op_status erase_if(Key key, Decide&& decide);
 
   void split(Key key, const leaf_ref& p) const;
   void merge_if_sparse(Key key) noexcept;
@@ -856,30 +890,124 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::update(Key key, Fn&& fn)
   return s == op_status::yes;
 }
 
+// fn runs where update()'s does, or under the leaf's lock for an absent key. If it wants the key
+// erased, it runs again under the locks that an erase needs.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-bool fixed_key_btree<Key, Value, Sync, Shape, Control>::erase(Key key) {
-  bool is_sparse = false;
-  const op_status s =
-      at_leaf<request::erase>(key, [&](const leaf_ref& p, bool /*known_absent*/, outcome& result) {
-        const op_status erased = try_erase(p, key, result);
-        is_sparse = result.is_sparse;
-        return erased;
+template <class Fn>
+bool fixed_key_btree<Key, Value, Sync, Shape, Control>::compute(Key key, Fn&& fn) {
+  std::exception_ptr thrown;
+  for (;;) {
+    op_status s =
+        at_leaf<request::put>(key, [&](const leaf_ref& p, bool known_absent, outcome& /*result*/) {
+          return try_compute(p, key, fn, known_absent, thrown);
+        });
+    if (s == op_status::yes) {
+      size_.add(1);
+      return true;
+    }
+    if (s == op_status::erases) {
+      s = erase_if(key, [&](leaf& l, unsigned slot) {
+        std::optional<Value> value(l.value(slot));
+        try {
+          fn(value);
+        } catch (...) {
+          thrown = std::current_exception();
+          return op_status::threw;
+        }
+        if (!value) return op_status::erases;
+        l.set_value(slot, *value);
+        return op_status::changed;
       });
-  if (s != op_status::yes) return false;
-  size_.add(-1);
-  if (is_sparse) merge_if_sparse(key);
-  return true;
+      if (s == op_status::no) continue;  // another thread has erased the key
+      if (s == op_status::yes) return false;
+    }
+    if (s == op_status::threw) std::rethrow_exception(thrown);
+    return s == op_status::changed;
+  }
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
+template <class Fn>
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_compute(
+    const leaf_ref& p, Key key, Fn& fn, bool known_absent, std::exception_ptr& thrown) noexcept
+    -> op_status {
+  leaf& l = *p.at;
+  const unsigned slot = known_absent ? no_slot : l.find(key);
+  if (slot != no_slot) {
+    bool erases = false;
+    const op_status s = change_value(p, slot, [&](Value& v) {
+      try {
+        std::optional<Value> value(v);
+        fn(value);
+        erases = !value;
+        if (value) v = *value;
+      } catch (...) {
+        thrown = std::current_exception();
+        throw;
+      }
+    });
+    if (s != op_status::yes) return s;
+    return erases ? op_status::erases : op_status::changed;
+  }
+  if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
+  if (!l.make_room_for(key)) {
+    l.lock.unlock_unchanged(p.seen);
+    return op_status::full;
+  }
+  op_status s = op_status::unmade;
+  std::optional<Value> value;
+  try {
+    fn(value);
+    if (value) s = op_status::yes;
+  } catch (...) {
+    thrown = std::current_exception();
+    s = op_status::threw;
+  }
+  if (s == op_status::yes) l.insert(key, *value);
+  l.lock.unlock();  // making room may have moved keys
+  return s;
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+bool fixed_key_btree<Key, Value, Sync, Shape, Control>::erase(Key key) {
+  return erase_if(key, [](leaf&, unsigned) { return op_status::erases; }) == op_status::yes;
+}
+
+// decide(leaf, slot) runs when the leaf and its values are locked. If it returns something else
+// than `erases`, nothing is erased, and erase_if() returns that. It may have changed the value.
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+template <class Decide>
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::erase_if(Key key, Decide&& decide)
+    -> op_status {
+  bool is_sparse = false;
+  const op_status s =
+      at_leaf<request::erase>(key, [&](const leaf_ref& p, bool /*known_absent*/, outcome& result) {
+        const op_status erased = try_erase(p, key, result, decide);
+        is_sparse = result.is_sparse;
+        return erased;
+      });
+  if (s != op_status::yes) return s;
+  size_.add(-1);
+  if (is_sparse) merge_if_sparse(key);
+  return s;
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+template <class Decide>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_erase(const leaf_ref& p, Key key,
-                                                                  outcome& result) noexcept
+                                                                  outcome& result,
+                                                                  Decide&& decide) noexcept
     -> op_status {
   leaf& l = *p.at;
   const unsigned slot = l.find(key);
   if (slot == no_slot) return p.was_right() ? op_status::no : op_status::restart;
   if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
   lock_values(l);
+  if (const op_status s = decide(l, slot); s != op_status::erases) {
+    unlock_values(l);
+    l.lock.unlock();
+    return s;
+  }
   l.erase(slot);
   result.is_sparse = l.used() <= leaf_sparse;
   if constexpr (Control::enabled) {
@@ -1025,14 +1153,36 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 template <class Fn>
 std::size_t fixed_key_btree<Key, Value, Sync, Shape, Control>::scan(Key from, std::size_t limit,
                                                                     Fn&& fn) const {
-  using collector = internal::range_collector<fixed_key_btree>;
-  collector range(*this, limit);
+  tree_range<key_argument> which;
+  which.lower.emplace(from);
+  return scan(which, limit, fn);
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+template <class Fn>
+std::size_t fixed_key_btree<Key, Value, Sync, Shape, Control>::scan(const tree_range<Key>& which,
+                                                                    std::size_t limit,
+                                                                    Fn&& fn) const {
+  internal::collected_range<fixed_key_btree> range(*this, limit);
   {
     [[maybe_unused]] const pin pinned;
-    range.collect_forward(collector::start::at(from));
+    range.collect(which);
   }
-  for (const auto& e : range.entries()) fn(e.key, e.value);
-  return range.entries().size();
+  return range.for_each([&](const auto& e) { return visits_on(fn, e.key, e.value); });
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::separators(std::size_t wanted) const
+    -> std::vector<typename inner_levels::owned_key> {
+  auto all = this->separators_of_nodes(wanted, [&](auto&& body) { return range_region(body); });
+  if (all.size() < wanted) {  // few nodes
+    all.clear();
+    scan(tree_range<key_argument>{}, static_cast<std::size_t>(-1),
+         [&](const key_argument& key, const auto&) { all.emplace_back(key); });
+    if (!all.empty()) all.erase(all.begin());
+  }
+  this->thin_out(all, wanted);
+  return all;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>

@@ -21,6 +21,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <string_view>
 #include <utility>
@@ -41,6 +42,8 @@ enum class op_status : std::uint8_t {
   full,          // the leaf must be split first
   threw,         // the caller's function threw
   unmade,        // the caller's function returned no value
+  changed,       // done: the key's value has been changed
+  erases,        // the caller's function wants the key erased
 };
 
 struct no_pin {};
@@ -171,7 +174,7 @@ class node_operation {
   std::int64_t redistributions_ = 0;
 };
 
-// An operation that also carries blobs: of its key, of its value and of a separator.
+// An operation that also carries blobs of its key and of a separator, and the object of its value.
 template <class Tree>
 class btree_operation : public node_operation<Tree> {
   using keys = typename Tree::keys;
@@ -189,8 +192,8 @@ class btree_operation : public node_operation<Tree> {
         if (b != nullptr) destroy_key_blob(&this->tree(), b);
       }
     }
-    if constexpr (values::owns_blobs) {
-      if (value_blob_ != nullptr) destroy_value_blob(&this->tree(), value_blob_);
+    if constexpr (values::makes_objects) {
+      if (value_ != nullptr) destroy_value(&this->tree(), value_);
     }
   }
 
@@ -203,10 +206,14 @@ class btree_operation : public node_operation<Tree> {
     return false;
   }
   bool has_value(value_argument value) noexcept {
-    if (!values::owns_blobs || value_blob_ != nullptr) return true;
-    if constexpr (values::owns_blobs) wanted_value_ = value;
-    wants_value_ = true;
-    return false;
+    if constexpr (values::makes_objects) {
+      if (value_ == nullptr) {
+        wanted_value_ = value;
+        wants_value_ = true;
+        return false;
+      }
+    }
+    return true;
   }
   // A blob of exactly so many bytes, or none for 0.
   bool has_separator(std::size_t bytes) noexcept {
@@ -223,7 +230,8 @@ class btree_operation : public node_operation<Tree> {
     return keys::slot_of(key, keys::needs_blob(key) ? std::exchange(key_blob_, nullptr) : nullptr);
   }
   typename values::slot take_value(value_argument value) noexcept {
-    return values::slot_of(value, std::exchange(value_blob_, nullptr));
+    if constexpr (values::owns_objects && !values::makes_objects) count_value(*value, 1);
+    return values::slot_of(value, std::exchange(value_, nullptr));
   }
   template <class Separator>
   typename keys::slot take_separator(const Separator& separator) noexcept {
@@ -235,7 +243,23 @@ class btree_operation : public node_operation<Tree> {
     this->retire(keys::blob_of(key), &destroy_key_blob);
   }
   void retire_value(const typename values::slot& value) noexcept {
-    this->retire(values::blob_of(value), &destroy_value_blob);
+    if constexpr (values::owns_objects) {
+      if (keeps_value_) {
+        kept_ = value;
+      } else {
+        this->retire(value, &destroy_value);
+      }
+    }
+  }
+
+  // From here on retire_value() keeps the value for kept_value(), which the caller must call if
+  // there is one.
+  void keep_value() noexcept { keeps_value_ = true; }
+  template <class Values = values>
+    requires Values::owns_objects
+  auto kept_value() noexcept {
+    count_value(*kept_, -1);
+    return std::unique_ptr<typename values::object>(std::exchange(kept_, nullptr));
   }
 
   // --- after the region ---
@@ -253,9 +277,11 @@ class btree_operation : public node_operation<Tree> {
             counted<key_blobs>(this->tree().key_blobs_.make_room(wanted_separator_bytes_));
       }
     }
-    if constexpr (values::owns_blobs) {
-      if (wants_value_ && value_blob_ == nullptr)
-        value_blob_ = counted<heap_blobs>(heap_blobs::make(wanted_value_));
+    if constexpr (values::makes_objects) {
+      if (wants_value_ && value_ == nullptr) {
+        value_ = values::make(wanted_value_);
+        count_value(*value_, 1);
+      }
     }
     wants_key_ = wants_value_ = false;
     wanted_separator_bytes_ = 0;
@@ -279,15 +305,26 @@ class btree_operation : public node_operation<Tree> {
       static_cast<Tree*>(tree)->key_blobs_.destroy(static_cast<blob*>(b));
     }
   }
-  static void destroy_value_blob(void* tree, void* b) noexcept {
-    if constexpr (values::owns_blobs) {
-      count<heap_blobs>(*static_cast<Tree*>(tree), static_cast<blob*>(b), -1);
-      heap_blobs::destroy(static_cast<blob*>(b));
+  template <class Object>
+  void count_value(const Object& object, int sign) noexcept {
+    count_value(this->tree(), object, sign);
+  }
+  template <class Object>
+  static void count_value(Tree& tree, const Object& object, int sign) noexcept {
+    tree.blob_bytes_.add(sign * static_cast<std::int64_t>(values::footprint_bytes(object)));
+  }
+  static void destroy_value(void* tree, void* object) noexcept {
+    if constexpr (values::owns_objects) {
+      auto* const gone = static_cast<typename values::object*>(object);
+      count_value(*static_cast<Tree*>(tree), *gone, -1);
+      values::destroy(gone);
     }
   }
 
   blob* key_blob_ = nullptr;
-  blob* value_blob_ = nullptr;
+  typename values::object* value_ = nullptr;
+  typename values::object* kept_ = nullptr;
+  bool keeps_value_ = false;
   blob* separator_blob_ = nullptr;
 
   bool wants_key_ = false;

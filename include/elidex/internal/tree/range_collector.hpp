@@ -1,6 +1,7 @@
 // Collects a range of a tree as of one moment.
 //
 //   range_collector range(tree, limit);
+//   range.end_at(end::before(search_key));           // optional: the other end of the range
 //   range.collect_forward(start::at(search_key));    // up to `limit` slots, in ascending order
 //   // the caller stays pinned while it follows addresses in the slots
 //   for (const auto& e : range.entries()) ...
@@ -32,7 +33,8 @@
 //
 // Under a coarse policy there is nothing to remember or to validate: the region is one moment.
 //
-// A backward walk is for cursors: one leaf at a time, from the largest key below a bound.
+// A backward walk over several leaves never locks them, because that would be the wrong order. It
+// gives up instead, and the caller collects the whole range forward.
 #pragma once
 
 #include <algorithm>
@@ -143,6 +145,21 @@ class range_collector {
     search_key key;
   };
 
+  // Where a range ends, in the direction of the walk.
+  class end {
+   public:
+    // the last key is the last one in front of this key
+    static end before(const search_key& p) noexcept { return {false, p}; }
+    // this key is in the range
+    static end with(const search_key& p) noexcept { return {true, p}; }
+
+   private:
+    friend range_collector;
+    end(bool inclusive, const search_key& p) noexcept : is_inclusive(inclusive), key(p) {}
+    bool is_inclusive;
+    search_key key;
+  };
+
   static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
   static constexpr unsigned optimistic_attempts = 8;  // chosen: by then the range is hot
 
@@ -150,8 +167,12 @@ class range_collector {
 
   // Both throw std::bad_alloc.
   void collect_forward(start from) { collect<true>(from); }
-  // From the largest to the smallest key.
-  void collect_backward(start from) { collect<false>(from); }
+  // From the largest to the smallest key. Returns false, with nothing collected, if the range has
+  // changed too often meanwhile. With stop_after_one_leaf() it always succeeds.
+  bool collect_backward(start from) { return collect<false>(from); }
+  void end_at(const end& last) noexcept { end_.emplace(last); }
+  void end_nowhere() noexcept { end_.reset(); }
+  void set_limit(std::size_t limit) noexcept { limit_ = limit; }
   // Ends the walk with the first leaf that has records in the range.
   void stop_after_one_leaf() noexcept { one_leaf_ = true; }
 
@@ -166,10 +187,10 @@ class range_collector {
   };
 
   template <bool Forward>
-  void collect(start from) {
-    if (limit_ == 0) return;
+  bool collect(start from) {
+    if (limit_ == 0) return true;
     // A range that is certainly long should not begin again for each doubling of its buffers.
-    if (!one_leaf_) {
+    if (!one_leaf_ && !end_) {
       const std::size_t surely = std::min<std::size_t>(limit_, 1024);
       while (entries_.room() < surely) entries_.grow();
       while (visited_.room() < (2 * surely / leaf::capacity + 2) * locks_per_leaf) visited_.grow();
@@ -178,7 +199,7 @@ class range_collector {
     for (unsigned restarts = 0;;) {
       locking_ = racing && Forward && !one_leaf_ && restarts >= optimistic_attempts;
       const op_status s = tree_.range_region([&] { return attempt<Forward>(from); });
-      if (s == op_status::yes) return;
+      if (s == op_status::yes) return true;
       if (s == op_status::need_memory) {
         if (visited_.room() < locks_per_leaf) {
           visited_.grow();
@@ -188,6 +209,10 @@ class range_collector {
       } else {
         ++restarts;
         tree_.restarts_.add(1);
+        if (!Forward && !one_leaf_ && restarts >= optimistic_attempts) {
+          entries_.clear();
+          return false;
+        }
         wait.once();
       }
     }
@@ -217,9 +242,10 @@ class range_collector {
       // tree.
       std::optional<key_slot> fence;
       position p;
-      if (!descend<Forward>(from, p, fence)) return op_status::restart;
+      end_place last;
+      if (!descend<Forward>(from, p, fence, last)) return op_status::restart;
       for (;;) {
-        const op_status s = visit_leaf<Forward>(from, p);
+        const op_status s = visit_leaf<Forward>(from, p, last.is_in_child(p.index));
         if (s != op_status::no) return s;
         const unsigned separators = p.parent != nullptr ? p.parent->count() : 0;
         if (Forward ? p.index >= separators : p.index == 0) break;
@@ -235,9 +261,22 @@ class range_collector {
     }
   }
 
+  // Which child of a leaf's parent has the end of the range among its keys, if one has. Only in
+  // that leaf does a search for the end make sense: keys of a node with a prefix compare only with
+  // keys that have the same prefix.
+  struct end_place {
+    bool is_in_node = true;
+    bool is_root = true;
+    unsigned child = 0;
+    bool is_in_child(unsigned index) const noexcept {
+      return is_in_node && (is_root || child == index);
+    }
+  };
+
   // Descends to the leaf where the range begins.
   template <bool Forward>
-  bool descend(const start& from, position& p, std::optional<key_slot>& fence) const noexcept {
+  bool descend(const start& from, position& p, std::optional<key_slot>& fence,
+               end_place& last) const noexcept {
     if (!tree_.enter_root(p)) return false;
     while (!p.at->is_leaf()) {
       const inner& in = p.as_inner();
@@ -248,6 +287,15 @@ class range_collector {
       } else if (!rank_of<Forward, true>(from, in, count, [&] { return p.still_valid(); }, index)) {
         return false;
       }
+      if (end_ && last.is_in_child(p.index)) {
+        if (!Tree::template rank_in_node<true>(
+                in, count, end_->key, [&] { return p.still_valid(); }, last.child)) {
+          return false;
+        }
+      } else {
+        last.is_in_node = false;
+      }
+      last.is_root = false;
       if (in.level > 1 && (Forward ? index < count : index > 0)) {
         fence.emplace(in.key(Forward ? index : index - 1));
       }
@@ -263,7 +311,7 @@ class range_collector {
   // Copies the leaf's records that are in the range. Yes: the range is complete. No: the range
   // continues behind this leaf.
   template <bool Forward>
-  op_status visit_leaf(const start& from, position& p) noexcept {
+  op_status visit_leaf(const start& from, position& p, bool ends_here) noexcept {
     leaf& l = p.as_leaf();
     if constexpr (racing) {
       if (visited_.room() < locks_per_leaf) return op_status::need_memory;
@@ -282,11 +330,11 @@ class range_collector {
       });
     }
     if constexpr (leaf::in_order) {
-      return copy_records<Forward>(from, p, l);
+      return copy_records<Forward>(from, p, l, ends_here);
     } else {
-      if (l.is_in_order()) return copy_records<Forward>(from, p, l);
+      if (l.is_in_order()) return copy_records<Forward>(from, p, l, ends_here);
       l.order(view_);
-      return copy_records<Forward>(from, p, view_);
+      return copy_records<Forward>(from, p, view_, ends_here);
     }
   }
 
@@ -308,7 +356,8 @@ class range_collector {
 
   // Copies from the leaf's slots in key order.
   template <bool Forward, class Ordered>
-  op_status copy_records(const start& from, const position& p, const Ordered& ordered) noexcept {
+  op_status copy_records(const start& from, const position& p, const Ordered& ordered,
+                         bool ends_here) noexcept {
     const unsigned count = ordered.count();
     unsigned bound = Forward ? 0 : count;
     if (from.which != start::kind::end &&
@@ -316,14 +365,18 @@ class range_collector {
             from, ordered, count, [&] { return locking_ || p.still_valid(); }, bound)) {
       return op_status::restart;
     }
-    const std::size_t available = Forward ? count - bound : bound;
+    ends_here = ends_here && end_.has_value();
+    unsigned last = Forward ? count : 0;
+    if (ends_here && !rank_of_end<Forward>(ordered, count, p, last)) return op_status::restart;
+    const unsigned first = Forward ? bound : last;
+    const unsigned behind = Forward ? last : bound;
+    const std::size_t available = behind > first ? behind - first : 0;
     const std::size_t wanted = std::min(available, limit_ - entries_.size());
     if (entries_.room() < wanted) return op_status::need_memory;
     entry* to = entries_.extend(wanted);
     if constexpr (Forward &&
                   requires { ordered.for_each_record(0u, 0u, [](const auto&, const auto&) {}); }) {
-      const auto last = bound + static_cast<unsigned>(wanted);
-      ordered.for_each_record(bound, last,
+      ordered.for_each_record(bound, bound + static_cast<unsigned>(wanted),
                               [&](const key_slot& k, const value_slot& v) { *to++ = {k, v}; });
     } else {
       for (unsigned i = 0; i < wanted; ++i) {
@@ -331,7 +384,8 @@ class range_collector {
         to[i] = {ordered.key(slot), ordered.value(slot)};
       }
     }
-    const bool complete = entries_.size() == limit_ || (one_leaf_ && entries_.size() != 0);
+    const bool complete =
+        ends_here || entries_.size() == limit_ || (one_leaf_ && entries_.size() != 0);
     return complete ? op_status::yes : op_status::no;
   }
 
@@ -346,13 +400,25 @@ class range_collector {
                     : Tree::template rank_in_node<false>(n, count, from.key, still_valid, result);
   }
 
+  // Counts the keys in front of the end of a forward range, or those behind which a backward range
+  // ends.
+  template <bool Forward, class Node>
+  bool rank_of_end(const Node& n, unsigned count, const position& p,
+                   unsigned& result) const noexcept {
+    const auto still_valid = [&] { return locking_ || p.still_valid(); };
+    return end_->is_inclusive == Forward
+               ? Tree::template rank_in_node<true>(n, count, end_->key, still_valid, result)
+               : Tree::template rank_in_node<false>(n, count, end_->key, still_valid, result);
+  }
+
   // A guess at the next leaf of the walk. The address that is read here is only prefetched.
   static void prefetch_leaf(const inner& parent, unsigned index) noexcept {
     prefetch_bytes_for_later<sizeof(leaf)>(parent.child(index));
   }
 
   const Tree& tree_;
-  const std::size_t limit_;
+  std::size_t limit_;
+  std::optional<end> end_;
   bool one_leaf_ = false;
   bool locking_ = false;
   staging_buffer<entry, 4096> entries_;

@@ -1,33 +1,34 @@
-// The member functions of hash_map, included at the end of hash_map.hpp.
+// The member functions of hash_index, included at the end of hash_index.hpp.
 //
 // Implementation notes
-// The proof of correctness is in the header comments of hash_map.hpp and hash_table.hpp.
+// The proof of correctness is in the header comments of hash_index.hpp and hash_table.hpp.
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <stdexcept>
 
 #include "elidex/internal/sync/backoff.hpp"
 
-namespace elidex {
+namespace elidex::internal {
 
 // The memory that a change needs, obtained before the change, and the blobs that the change
 // unlinks. The destructor hands these to the retire list.
 template <class Key, class Value, class Hash, class Rules>
-class hash_map<Key, Value, Hash, Rules>::operation {
+class hash_index<Key, Value, Hash, Rules>::operation {
  public:
   // Throws std::bad_alloc on a thread's first use. Later updates of the counters then cannot fail.
-  explicit operation(hash_map& map) : map_(map) { static_cast<void>(internal::this_thread_slot()); }
+  explicit operation(hash_index& map) : map_(map) { static_cast<void>(this_thread_slot()); }
   operation(const operation&) = delete;
   operation& operator=(const operation&) = delete;
   ~operation() {
     if (spare_ != nullptr) map_.blocks_.deallocate(spare_);
     if constexpr (owns_blobs) {
-      for (internal::blob* b : {key_blob_, value_blob_}) {
-        if (b != nullptr) destroy_blob(&map_, b);
-      }
-      for (internal::blob* b : retired_) {
-        if (b != nullptr) map_.retire_list_.retire(b, &destroy_blob);
+      if (key_blob_ != nullptr) destroy_key(&map_, key_blob_);
+      if (retired_key_ != nullptr) map_.retire_list_.retire(retired_key_, &destroy_key);
+      if constexpr (values::owns_objects) {
+        if (value_ != nullptr) destroy_value(&map_, value_);
+        if (retired_value_ != nullptr) map_.retire_list_.retire(retired_value_, &destroy_value);
       }
       if (may_retire_) map_.retire_list_.unreserve();
     }
@@ -39,12 +40,18 @@ class hash_map<Key, Value, Hash, Rules>::operation {
   }
   void provide_key(key_argument key) {
     if constexpr (keys::owns_blobs) {
-      if (keys::needs_blob(key) && key_blob_ == nullptr) key_blob_ = made(key);
+      if (keys::needs_blob(key) && key_blob_ == nullptr) {
+        key_blob_ = heap_blobs::make(key);
+        map_.blob_bytes_.add(static_cast<std::int64_t>(blob::footprint_bytes(key_blob_->size())));
+      }
     }
   }
   void provide_value(value_argument value) {
-    if constexpr (values::owns_blobs) {
-      if (value_blob_ == nullptr) value_blob_ = made(value);
+    if constexpr (values::makes_objects) {
+      if (value_ == nullptr) {
+        value_ = values::make(value);
+        count_value(*value_, 1);
+      }
     }
   }
   void provide_retirement() {
@@ -62,53 +69,72 @@ class hash_map<Key, Value, Hash, Rules>::operation {
             take_value(value)};
   }
   value_slot take_value(value_argument value) noexcept {
-    return values::slot_of(value, std::exchange(value_blob_, nullptr));
+    if constexpr (values::owns_objects && !values::makes_objects) count_value(*value, 1);
+    return values::slot_of(value, std::exchange(value_, nullptr));
   }
   void retire(const record& gone) noexcept {
-    if constexpr (keys::owns_blobs) retired_[0] = keys::blob_of(gone.key);
+    if constexpr (keys::owns_blobs) retired_key_ = keys::blob_of(gone.key);
     retire_value(gone.value);
   }
   void retire_value(const value_slot& gone) noexcept {
-    if constexpr (values::owns_blobs) retired_[1] = values::blob_of(gone);
+    if constexpr (values::owns_objects) retired_value_ = gone;
+  }
+
+  // Keeps the object that was retired.
+  template <class Values = values>
+    requires Values::owns_objects
+  auto kept_value() noexcept {
+    count_value(*retired_value_, -1);
+    return std::unique_ptr<typename values::object>(std::exchange(retired_value_, nullptr));
   }
 
  private:
-  internal::blob* made(std::string_view bytes) {
-    internal::blob* const b = internal::heap_blobs::make(bytes);
-    map_.blob_bytes_.add(static_cast<std::int64_t>(internal::blob::footprint_bytes(b->size())));
-    return b;
+  template <class Object>
+  void count_value(const Object& object, int sign) noexcept {
+    map_.blob_bytes_.add(sign * static_cast<std::int64_t>(values::footprint_bytes(object)));
   }
 
-  hash_map& map_;
+  hash_index& map_;
   block* spare_ = nullptr;
-  internal::blob* key_blob_ = nullptr;
-  internal::blob* value_blob_ = nullptr;
-  std::array<internal::blob*, 2> retired_{};
+  blob* key_blob_ = nullptr;
+  blob* retired_key_ = nullptr;
+  typename values::object* value_ = nullptr;
+  typename values::object* retired_value_ = nullptr;
   bool may_retire_ = false;
 };
 
 template <class Key, class Value, class Hash, class Rules>
-void hash_map<Key, Value, Hash, Rules>::destroy_blob(void* map, void* b) noexcept {
-  auto* const gone = static_cast<internal::blob*>(b);
-  static_cast<hash_map*>(map)->blob_bytes_.add(
-      -static_cast<std::int64_t>(internal::blob::footprint_bytes(gone->size())));
-  internal::blob::destroy(gone);
+void hash_index<Key, Value, Hash, Rules>::destroy_key(void* map, void* b) noexcept {
+  auto* const gone = static_cast<blob*>(b);
+  static_cast<hash_index*>(map)->blob_bytes_.add(
+      -static_cast<std::int64_t>(blob::footprint_bytes(gone->size())));
+  blob::destroy(gone);
 }
 
 template <class Key, class Value, class Hash, class Rules>
-hash_map<Key, Value, Hash, Rules>::~hash_map() {
-  if constexpr (owns_blobs) free_blobs();
+void hash_index<Key, Value, Hash, Rules>::destroy_value(void* map, void* object) noexcept {
+  if constexpr (values::owns_objects) {
+    auto* const gone = static_cast<typename values::object*>(object);
+    static_cast<hash_index*>(map)->blob_bytes_.add(
+        -static_cast<std::int64_t>(values::footprint_bytes(*gone)));
+    values::destroy(gone);
+  }
 }
 
 template <class Key, class Value, class Hash, class Rules>
-void hash_map<Key, Value, Hash, Rules>::free_blobs() noexcept {
+hash_index<Key, Value, Hash, Rules>::~hash_index() {
+  if constexpr (owns_blobs) free_objects();
+}
+
+template <class Key, class Value, class Hash, class Rules>
+void hash_index<Key, Value, Hash, Rules>::free_objects() noexcept {
   for (std::uint64_t i = 0; i < table_.buckets(); ++i) {
     const block* in = &table_.bucket_at(i);  // an unborn bucket is empty
     for (bool more = true; more;) {
       const tags t = in->tags();
       for (unsigned slot = 0; slot < t.count(); ++slot) {
-        if constexpr (keys::owns_blobs) internal::blob::destroy(keys::blob_of(in->key(slot)));
-        if constexpr (values::owns_blobs) internal::blob::destroy(values::blob_of(in->value(slot)));
+        if constexpr (keys::owns_blobs) blob::destroy(keys::blob_of(in->key(slot)));
+        if constexpr (values::owns_objects) values::destroy(in->value(slot));
       }
       more = t.has_next();
       if (more) in = in->next();
@@ -119,8 +145,8 @@ void hash_map<Key, Value, Hash, Rules>::free_blobs() noexcept {
 // --- looking up ---
 
 template <class Key, class Value, class Hash, class Rules>
-auto hash_map<Key, Value, Hash, Rules>::find(const bucket_ref& home, const wanted_key& wanted,
-                                             spot& where) noexcept -> finding {
+auto hash_index<Key, Value, Hash, Rules>::find(const bucket_ref& home, const wanted_key& wanted,
+                                               spot& where) noexcept -> finding {
   for (block* in = home.bucket;;) {
     const tags t = in->tags();
     for (std::uint64_t left = t.candidates(wanted.print()); left != 0; left &= left - 1) {
@@ -130,8 +156,8 @@ auto hash_map<Key, Value, Hash, Rules>::find(const bucket_ref& home, const wante
       } else {
         const auto order = keys::compare(in->key(where.slot), wanted.key, 0, wanted.key.head,
                                          [&] { return home.bucket->lock.validate(home.seen); });
-        if (order == internal::comparison::equal) return finding::present;
-        if (order == internal::comparison::torn) return finding::torn;
+        if (order == comparison::equal) return finding::present;
+        if (order == comparison::torn) return finding::torn;
       }
     }
     if (!t.has_next()) {
@@ -149,8 +175,8 @@ auto hash_map<Key, Value, Hash, Rules>::find(const bucket_ref& home, const wante
 // inlined and calls no other function, so it has hardly any. Measured, 1 M keys: 39 instead of 57
 // ns. `torn`: the caller must use look_up().
 template <class Key, class Value, class Hash, class Rules>
-auto hash_map<Key, Value, Hash, Rules>::look_once(const wanted_key& wanted,
-                                                  std::optional<value_slot>& value) const noexcept
+auto hash_index<Key, Value, Hash, Rules>::look_once(const wanted_key& wanted,
+                                                    std::optional<value_slot>& value) const noexcept
     -> finding {
   if constexpr (keys::compares_in_place) {
     const std::optional<bucket_ref> home = table_.find_home_at_once(wanted.hash);
@@ -172,10 +198,10 @@ auto hash_map<Key, Value, Hash, Rules>::look_once(const wanted_key& wanted,
 }
 
 template <class Key, class Value, class Hash, class Rules>
-auto hash_map<Key, Value, Hash, Rules>::look_up(const wanted_key& wanted,
-                                                std::optional<value_slot>& value) const noexcept
+auto hash_index<Key, Value, Hash, Rules>::look_up(const wanted_key& wanted,
+                                                  std::optional<value_slot>& value) const noexcept
     -> finding {
-  for (internal::backoff wait;; wait.once()) {
+  for (backoff wait;; wait.once()) {
     const bucket_ref home = table_.find_home(wanted.hash);
     spot where;
     const finding found = find(home, wanted, where);
@@ -187,7 +213,7 @@ auto hash_map<Key, Value, Hash, Rules>::look_up(const wanted_key& wanted,
 }
 
 template <class Key, class Value, class Hash, class Rules>
-std::optional<Value> hash_map<Key, Value, Hash, Rules>::get(key_argument key) const {
+std::optional<Value> hash_index<Key, Value, Hash, Rules>::get(key_argument key) const {
   const wanted_key which = wanted(key);
   // Without a pin, the blob of a key or value may be freed before it is read.
   if constexpr (owns_blobs) return get_with_patience(which);
@@ -200,7 +226,8 @@ std::optional<Value> hash_map<Key, Value, Hash, Rules>::get(key_argument key) co
 }
 
 template <class Key, class Value, class Hash, class Rules>
-std::optional<Value> hash_map<Key, Value, Hash, Rules>::get_with_patience(wanted_key which) const {
+std::optional<Value> hash_index<Key, Value, Hash, Rules>::get_with_patience(
+    wanted_key which) const {
   [[maybe_unused]] const pin pinned;  // until the value is copied out
   std::optional<value_slot> slot;
   if (look_up(which, slot) == finding::absent) return std::nullopt;
@@ -208,7 +235,18 @@ std::optional<Value> hash_map<Key, Value, Hash, Rules>::get_with_patience(wanted
 }
 
 template <class Key, class Value, class Hash, class Rules>
-bool hash_map<Key, Value, Hash, Rules>::contains(key_argument key) const {
+template <class Fn>
+bool hash_index<Key, Value, Hash, Rules>::visit(key_argument key, Fn&& fn) const {
+  const wanted_key which = wanted(key);
+  [[maybe_unused]] const pin pinned;
+  std::optional<value_slot> slot;
+  if (look_up(which, slot) == finding::absent) return false;
+  fn(values::view(*slot));
+  return true;
+}
+
+template <class Key, class Value, class Hash, class Rules>
+bool hash_index<Key, Value, Hash, Rules>::contains(key_argument key) const {
   const wanted_key which = wanted(key);
   std::optional<value_slot> slot;
   finding found = look_once(which, slot);
@@ -220,8 +258,8 @@ bool hash_map<Key, Value, Hash, Rules>::contains(key_argument key) const {
 }
 
 template <class Key, class Value, class Hash, class Rules>
-void hash_map<Key, Value, Hash, Rules>::multi_get(std::span<const key_argument> wanted_keys,
-                                                  std::span<std::optional<Value>> found) const {
+void hash_index<Key, Value, Hash, Rules>::multi_get(std::span<const key_argument> wanted_keys,
+                                                    std::span<std::optional<Value>> found) const {
   if (found.size() < wanted_keys.size())
     throw std::invalid_argument("elidex: multi_get: fewer values than keys (expected as many)");
   constexpr std::size_t together = 16;  // chosen: as many as a core's requests for memory
@@ -248,7 +286,8 @@ void hash_map<Key, Value, Hash, Rules>::multi_get(std::span<const key_argument> 
 // --- changing ---
 
 template <class Key, class Value, class Hash, class Rules>
-auto hash_map<Key, Value, Hash, Rules>::home_to_change(std::uint64_t hash) noexcept -> bucket_ref {
+auto hash_index<Key, Value, Hash, Rules>::home_to_change(std::uint64_t hash) noexcept
+    -> bucket_ref {
   // The next exchange, on any bucket, waits until all stores of this change have their cache lines.
   // The prefetch lets these lines arrive together.
   table_.first_look(hash).prefetch();
@@ -262,8 +301,8 @@ auto hash_map<Key, Value, Hash, Rules>::home_to_change(std::uint64_t hash) noexc
 
 // Appends the record to a block that has room.
 template <class Key, class Value, class Hash, class Rules>
-void hash_map<Key, Value, Hash, Rules>::append(block& last, const record& added,
-                                               std::uint8_t print) noexcept {
+void hash_index<Key, Value, Hash, Rules>::append(block& last, const record& added,
+                                                 std::uint8_t print) noexcept {
   const tags t = last.tags();
   last.set(t.count(), added.key, added.value);
   last.set_tags(t.with(print));
@@ -271,8 +310,8 @@ void hash_map<Key, Value, Hash, Rules>::append(block& last, const record& added,
 
 // Puts the record into a new block behind the last one, which is full.
 template <class Key, class Value, class Hash, class Rules>
-void hash_map<Key, Value, Hash, Rules>::chain(block& last, block& added_block, const record& added,
-                                              std::uint8_t print) noexcept {
+void hash_index<Key, Value, Hash, Rules>::chain(block& last, block& added_block,
+                                                const record& added, std::uint8_t print) noexcept {
   tags before = last.tags();
   tags behind;
   // The address takes the place of the last record, which moves to the new block.
@@ -289,8 +328,8 @@ void hash_map<Key, Value, Hash, Rules>::chain(block& last, block& added_block, c
 }
 
 template <class Key, class Value, class Hash, class Rules>
-void hash_map<Key, Value, Hash, Rules>::add(block& last, operation& op, const record& added,
-                                            std::uint8_t print, bool full) noexcept {
+void hash_index<Key, Value, Hash, Rules>::add(block& last, operation& op, const record& added,
+                                              std::uint8_t print, bool full) noexcept {
   if (full) [[unlikely]] {
     chain(last, *op.take_block(), added, print);
   } else {
@@ -299,8 +338,8 @@ void hash_map<Key, Value, Hash, Rules>::add(block& last, operation& op, const re
 }
 
 template <class Key, class Value, class Hash, class Rules>
-void hash_map<Key, Value, Hash, Rules>::note_added(std::uint64_t hash,
-                                                   bool bucket_was_full) noexcept {
+void hash_index<Key, Value, Hash, Rules>::note_added(std::uint64_t hash,
+                                                     bool bucket_was_full) noexcept {
   size_.add(1);
   if (bucket_was_full) [[unlikely]]
     grow_if_full(hash);
@@ -310,7 +349,8 @@ void hash_map<Key, Value, Hash, Rules>::note_added(std::uint64_t hash,
 // Removes a record and fills the gap with the chain's last record. Returns the last block if it has
 // become empty.
 template <class Key, class Value, class Hash, class Rules>
-auto hash_map<Key, Value, Hash, Rules>::remove(block& home, const spot& where) noexcept -> block* {
+auto hash_index<Key, Value, Hash, Rules>::remove(block& home, const spot& where) noexcept
+    -> block* {
   block* before = nullptr;
   block* last = &home;
   while (last->tags().has_next()) {
@@ -329,8 +369,9 @@ auto hash_map<Key, Value, Hash, Rules>::remove(block& home, const spot& where) n
 }
 
 template <class Key, class Value, class Hash, class Rules>
-bool hash_map<Key, Value, Hash, Rules>::insert_or_overwrite(key_argument key, value_argument value,
-                                                            bool overwrite) {
+bool hash_index<Key, Value, Hash, Rules>::insert_or_overwrite(key_argument key,
+                                                              value_argument value,
+                                                              bool overwrite) {
   const wanted_key which = wanted(key);
   values::check(value);
   operation op(*this);
@@ -340,9 +381,9 @@ bool hash_map<Key, Value, Hash, Rules>::insert_or_overwrite(key_argument key, va
     op.provide_value(value);
     if (overwrite) op.provide_retirement();
   }
-  for (internal::backoff wait;; wait.once()) {
+  for (backoff wait;; wait.once()) {
     const bucket_ref home = home_to_change(which.hash);
-    internal::bucket_lock& lock = home.bucket->lock;
+    bucket_lock& lock = home.bucket->lock;
     spot where;
     const finding found = find(home, which, where);
     if (found == finding::present && overwrite && lock.try_lock(home.seen)) {
@@ -369,16 +410,16 @@ bool hash_map<Key, Value, Hash, Rules>::insert_or_overwrite(key_argument key, va
 
 template <class Key, class Value, class Hash, class Rules>
 template <class Make>
-std::pair<Value, bool> hash_map<Key, Value, Hash, Rules>::get_or_insert(key_argument key,
-                                                                        Make&& make)
-  requires(!values::owns_blobs)
+std::pair<Value, bool> hash_index<Key, Value, Hash, Rules>::get_or_insert(key_argument key,
+                                                                          Make&& make)
+  requires(!values::owns_objects)
 {
   const wanted_key which = wanted(key);
   operation op(*this);
   [[maybe_unused]] const pin pinned;
-  for (internal::backoff wait;; wait.once()) {
+  for (backoff wait;; wait.once()) {
     const bucket_ref home = home_to_change(which.hash);
-    internal::bucket_lock& lock = home.bucket->lock;
+    bucket_lock& lock = home.bucket->lock;
     spot where;
     const finding found = find(home, which, where);
     if (found == finding::present) {
@@ -408,18 +449,21 @@ std::pair<Value, bool> hash_map<Key, Value, Hash, Rules>::get_or_insert(key_argu
 }
 
 template <class Key, class Value, class Hash, class Rules>
-template <internal::value_change<Value> Fn>
-bool hash_map<Key, Value, Hash, Rules>::update(key_argument key, Fn&& fn) {
-  if constexpr (values::owns_blobs) {
-    return update_string(key, fn);
+template <value_change<Value> Fn>
+bool hash_index<Key, Value, Hash, Rules>::update(key_argument key, Fn&& fn) {
+  if constexpr (values::owns_objects) {
+    const auto if_present = [&](std::optional<Value>& value) {
+      if (value) fn(*value);
+    };
+    return compute_aside(key, if_present);
   } else {
     const wanted_key which = wanted(key);
     // May throw on a thread's first use. The code below has no way to report an error.
-    static_cast<void>(internal::this_thread_slot());
+    static_cast<void>(this_thread_slot());
     [[maybe_unused]] const pin pinned;
-    for (internal::backoff wait;; wait.once()) {
+    for (backoff wait;; wait.once()) {
       const bucket_ref home = home_to_change(which.hash);
-      internal::bucket_lock& lock = home.bucket->lock;
+      bucket_lock& lock = home.bucket->lock;
       spot where;
       const finding found = find(home, which, where);
       if (found == finding::absent && still_valid(home)) return false;
@@ -441,49 +485,143 @@ bool hash_map<Key, Value, Hash, Rules>::update(key_argument key, Fn&& fn) {
   }
 }
 
-// Makes the new string outside the lock, from a value that must still be the same under the lock.
 template <class Key, class Value, class Hash, class Rules>
 template <class Fn>
-bool hash_map<Key, Value, Hash, Rules>::update_string(key_argument key, Fn& fn) {
-  const wanted_key which = wanted(key);
-  for (internal::backoff wait;; wait.once()) {
-    operation op(*this);
-    op.provide_retirement();
-    [[maybe_unused]] const pin pinned;
-    const bucket_ref home = home_to_change(which.hash);
-    internal::bucket_lock& lock = home.bucket->lock;
-    spot where;
-    const finding found = find(home, which, where);
-    if (found == finding::absent && still_valid(home)) return false;
-    if (found == finding::present) {
-      const value_slot before = where.in->value(where.slot);
-      if (still_valid(home)) {
-        std::string value = values::owned(before);
-        fn(value);
-        values::check(value);
-        op.provide_value(value);
-        if (lock.try_lock(home.seen)) {
-          op.retire_value(before);
-          where.in->set_value(where.slot, op.take_value(value));
-          lock.unlock(home.seen);
-          help_splitting();
-          return true;
-        }
-      }
-    }
-    restarts_.add(1);
+bool hash_index<Key, Value, Hash, Rules>::compute(key_argument key, Fn&& fn) {
+  if constexpr (values::owns_objects) {
+    return compute_aside(key, fn);
+  } else {
+    return compute_in_place(key, fn);
   }
 }
 
+// Runs fn under the bucket's lock.
 template <class Key, class Value, class Hash, class Rules>
-bool hash_map<Key, Value, Hash, Rules>::erase(key_argument key) {
+template <class Fn>
+bool hash_index<Key, Value, Hash, Rules>::compute_in_place(key_argument key, Fn& fn) {
   const wanted_key which = wanted(key);
   operation op(*this);
   op.provide_retirement();
   [[maybe_unused]] const pin pinned;
-  for (internal::backoff wait;; wait.once()) {
+  for (backoff wait;; wait.once()) {
     const bucket_ref home = home_to_change(which.hash);
-    internal::bucket_lock& lock = home.bucket->lock;
+    bucket_lock& lock = home.bucket->lock;
+    spot where;
+    const finding found = find(home, which, where);
+    const bool full = found == finding::absent && is_full(*where.in);
+    if (full) op.provide_block();
+    if (found == finding::absent) op.provide_key(key);
+    if (found == finding::torn || !lock.try_lock(home.seen)) {
+      restarts_.add(1);
+      continue;
+    }
+    const bool was_there = found == finding::present;
+    std::optional<Value> value;
+    if (was_there) value.emplace(where.in->value(where.slot));
+    try {
+      fn(value);
+    } catch (...) {
+      lock.unlock_unchanged(home.seen);
+      throw;
+    }
+    if (was_there && value) {
+      where.in->set_value(where.slot, *value);
+    } else if (was_there) {
+      if constexpr (owns_blobs) op.retire({where.in->key(where.slot), where.in->value(where.slot)});
+      op.give_block(remove(*home.bucket, where));
+    } else if (value) {
+      add(*where.in, op, op.take_record(key, *value), which.print(), full);
+    } else {
+      lock.unlock_unchanged(home.seen);
+      return false;
+    }
+    lock.unlock(home.seen);
+    if (!was_there) {
+      note_added(which.hash, full);
+    } else {
+      if (!value) size_.add(-1);
+      help_splitting();
+    }
+    return value.has_value();
+  }
+}
+
+// Runs fn and makes the new object outside the lock, from a bucket that must still be the same
+// under the lock.
+template <class Key, class Value, class Hash, class Rules>
+template <class Fn>
+bool hash_index<Key, Value, Hash, Rules>::compute_aside(key_argument key, Fn& fn) {
+  const wanted_key which = wanted(key);
+  for (backoff wait;; wait.once()) {
+    operation op(*this);
+    op.provide_retirement();
+    [[maybe_unused]] const pin pinned;
+    const bucket_ref home = home_to_change(which.hash);
+    bucket_lock& lock = home.bucket->lock;
+    spot where;
+    const finding found = find(home, which, where);
+    const bool was_there = found == finding::present;
+    value_slot before{};
+    if (was_there) before = where.in->value(where.slot);
+    const bool full = found == finding::absent && is_full(*where.in);
+    if (found == finding::torn || !still_valid(home)) {
+      restarts_.add(1);
+      continue;
+    }
+    std::optional<Value> value;
+    if (was_there) value.emplace(values::owned(before));
+    fn(value);
+    if (!was_there && !value) return false;
+    if (!value) {
+      if (!lock.try_lock(home.seen)) {
+        restarts_.add(1);
+        continue;
+      }
+      op.retire({where.in->key(where.slot), before});
+      op.give_block(remove(*home.bucket, where));
+      lock.unlock(home.seen);
+      size_.add(-1);
+      help_splitting();
+      return false;
+    }
+    typename values::holder made(std::move(*value));
+    values::check(made);
+    op.provide_value(made);
+    if (!was_there) op.provide_key(key);
+    if (full) op.provide_block();
+    if (!lock.try_lock(home.seen)) {
+      restarts_.add(1);
+      continue;
+    }
+    if (was_there) {
+      op.retire_value(before);
+      where.in->set_value(where.slot, op.take_value(made));
+      lock.unlock(home.seen);
+      help_splitting();
+    } else {
+      add(*where.in, op, op.take_record(key, made), which.print(), full);
+      lock.unlock(home.seen);
+      note_added(which.hash, full);
+    }
+    return true;
+  }
+}
+
+template <class Key, class Value, class Hash, class Rules>
+bool hash_index<Key, Value, Hash, Rules>::erase(key_argument key) {
+  operation op(*this);
+  return erase(key, op);
+}
+
+// What was unlinked is in `op`.
+template <class Key, class Value, class Hash, class Rules>
+bool hash_index<Key, Value, Hash, Rules>::erase(key_argument key, operation& op) {
+  const wanted_key which = wanted(key);
+  op.provide_retirement();
+  [[maybe_unused]] const pin pinned;
+  for (backoff wait;; wait.once()) {
+    const bucket_ref home = home_to_change(which.hash);
+    bucket_lock& lock = home.bucket->lock;
     spot where;
     const finding found = find(home, which, where);
     if (found == finding::absent && still_valid(home)) return false;
@@ -499,12 +637,24 @@ bool hash_map<Key, Value, Hash, Rules>::erase(key_argument key) {
   }
 }
 
+template <class Key, class Value, class Hash, class Rules>
+std::optional<Value> hash_index<Key, Value, Hash, Rules>::extract(key_argument key)
+  requires(values::owns_objects && !values::makes_objects)
+{
+  refuse_if_pinned("elidex: extract() was called by a visitor");
+  operation op(*this);
+  if (!erase(key, op)) return std::nullopt;
+  wait_for_pins();
+  const std::unique_ptr<Value> mine = op.kept_value();
+  return std::move(*mine);
+}
+
 // --- growing ---
 
 // Called when a bucket was full, which is rare before the table is full. The sum of a sharded count
 // reads dozens of cache lines, so in a large table most callers return at once.
 template <class Key, class Value, class Hash, class Rules>
-void hash_map<Key, Value, Hash, Rules>::grow_if_full(std::uint64_t hash) noexcept {
+void hash_index<Key, Value, Hash, Rules>::grow_if_full(std::uint64_t hash) noexcept {
   constexpr unsigned small_level = 10;  // chosen
   constexpr std::uint64_t one_in = 8;   // chosen
   if (table_.level() > small_level && (hash >> 48U) % one_in != 0) return;
@@ -512,8 +662,8 @@ void hash_map<Key, Value, Hash, Rules>::grow_if_full(std::uint64_t hash) noexcep
 }
 
 template <class Key, class Value, class Hash, class Rules>
-void hash_map<Key, Value, Hash, Rules>::reserve(std::size_t many) {
-  static_cast<void>(internal::this_thread_slot());
+void hash_index<Key, Value, Hash, Rules>::reserve(std::size_t many) {
+  static_cast<void>(this_thread_slot());
   unsigned level = table_.level();
   for (; is_too_full(many, level); ++level) {
     if (level == table::level_max) throw std::bad_alloc();
@@ -527,7 +677,7 @@ void hash_map<Key, Value, Hash, Rules>::reserve(std::size_t many) {
 }
 
 template <class Key, class Value, class Hash, class Rules>
-void hash_map<Key, Value, Hash, Rules>::split(const bucket_ref& p) noexcept {
+void hash_index<Key, Value, Hash, Rules>::split(const bucket_ref& p) noexcept {
   if (!p.bucket->lock.try_lock(p.seen)) return;
   const unsigned bit = p.seen.level();
   block& high = table_.bucket_at(p.index | std::uint64_t{1} << bit);
@@ -548,8 +698,8 @@ void hash_map<Key, Value, Hash, Rules>::split(const bucket_ref& p) noexcept {
 }
 
 template <class Key, class Value, class Hash, class Rules>
-void hash_map<Key, Value, Hash, Rules>::divide_bucket(block& low, block& high,
-                                                      unsigned bit) const noexcept {
+void hash_index<Key, Value, Hash, Rules>::divide_bucket(block& low, block& high,
+                                                        unsigned bit) const noexcept {
   const tags all = low.tags();
   tags stay;
   tags go;
@@ -577,8 +727,8 @@ void hash_map<Key, Value, Hash, Rules>::divide_bucket(block& low, block& high,
 //   * If both need some, with a and b records, they need at most (a + b - 2 S + 2 (C - 1)) / C <= r
 //     + (C - S - 2) / C < r together, as C <= S: again r - 1 at most.
 template <class Key, class Value, class Hash, class Rules>
-auto hash_map<Key, Value, Hash, Rules>::divide_chain(block& low, block& high,
-                                                     unsigned bit) const noexcept -> block* {
+auto hash_index<Key, Value, Hash, Rules>::divide_chain(block& low, block& high,
+                                                       unsigned bit) const noexcept -> block* {
   std::array<block*, 2> last{&low, &high};
   block* unused = nullptr;
   for (block* from = &low; from != nullptr;) {
@@ -607,12 +757,13 @@ auto hash_map<Key, Value, Hash, Rules>::divide_chain(block& low, block& high,
 
 template <class Key, class Value, class Hash, class Rules>
 template <class Fn>
-std::size_t hash_map<Key, Value, Hash, Rules>::for_each(Fn&& fn) const {
+std::size_t hash_index<Key, Value, Hash, Rules>::for_each(Fn&& fn) const {
   const unsigned level = table_.level();
   std::vector<record> buffer;
   std::size_t count = 0;
-  for (std::uint64_t residue = 0; residue <= table::low_bits(level); ++residue)
-    count += visit(residue, level, buffer, fn);
+  for (std::uint64_t residue = 0; residue <= table::low_bits(level); ++residue) {
+    if (!visit_bucket(residue, level, buffer, fn, count)) break;
+  }
   return count;
 }
 
@@ -622,13 +773,13 @@ std::size_t hash_map<Key, Value, Hash, Rules>::for_each(Fn&& fn) const {
 // is visited twice, whatever splits happen meanwhile.
 template <class Key, class Value, class Hash, class Rules>
 template <class Fn>
-std::size_t hash_map<Key, Value, Hash, Rules>::visit(std::uint64_t residue, unsigned level,
-                                                     std::vector<record>& buffer, Fn& fn) const {
+bool hash_index<Key, Value, Hash, Rules>::visit_bucket(std::uint64_t residue, unsigned level,
+                                                       std::vector<record>& buffer, Fn& fn,
+                                                       std::size_t& count) const {
   unsigned covered = 0;
-  std::size_t count = 0;
   {
     [[maybe_unused]] const pin pinned;
-    for (internal::backoff wait;; wait.once()) {
+    for (backoff wait;; wait.once()) {
       buffer.clear();
       const bucket_ref home = table_.find_home(residue);
       covered = home.seen.level();
@@ -647,25 +798,25 @@ std::size_t hash_map<Key, Value, Hash, Rules>::visit(std::uint64_t residue, unsi
       const record r = buffer[i];
       const typename keys::view key(r.key);
       if (covered < level && (hash_of(r.key) & table::low_bits(level)) != residue) continue;
-      fn(key.get(), values::view(r.value));
       ++count;
+      if (!visits_on(fn, key.get(), values::view(r.value))) return false;
     }
   }
   for (unsigned bit = level; bit < covered; ++bit) {
-    count += visit(residue | std::uint64_t{1} << bit, bit + 1, buffer, fn);
+    if (!visit_bucket(residue | std::uint64_t{1} << bit, bit + 1, buffer, fn, count)) return false;
   }
-  return count;
+  return true;
 }
 
 template <class Key, class Value, class Hash, class Rules>
-std::size_t hash_map<Key, Value, Hash, Rules>::memory_bytes() const noexcept {
+std::size_t hash_index<Key, Value, Hash, Rules>::memory_bytes() const noexcept {
   return sizeof(*this) + table_.memory_bytes() + blocks_.reserved_bytes() +
          retire_list_.reserved_bytes() +
          static_cast<std::size_t>(std::max<std::int64_t>(blob_bytes_.sum(), 0));
 }
 
 template <class Key, class Value, class Hash, class Rules>
-hash_map_stats hash_map<Key, Value, Hash, Rules>::stats() const noexcept {
+hash_index_stats hash_index<Key, Value, Hash, Rules>::stats() const noexcept {
   return {.restarts = restarts_.sum(),
           .splits = splits_.sum(),
           .buckets = static_cast<std::size_t>(table_.buckets()),
@@ -673,4 +824,4 @@ hash_map_stats hash_map<Key, Value, Hash, Rules>::stats() const noexcept {
           .retired_objects = retire_list_.pending()};
 }
 
-}  // namespace elidex
+}  // namespace elidex::internal

@@ -1,0 +1,119 @@
+// The bounds of a range of keys.
+//
+//   map.scan(between(10, 20), fn);             // 10 <= key < 20
+//   map.scan(from("m").descending(), fn);      // from the last key down to "m"
+//   map.scan(prefix("ab"), fn);                // strings that begin with "ab"
+//   map.scan(prefix(2026, 11), fn);            // tuples whose first two members are these
+//   map.scan(all, fn);
+//
+//   between(a, b)   a <= key < b       closed(a, b)   a <= key <= b
+//   from(a)         a <= key           above(a)       a < key
+//   below(b)             key < b       up_to(b)            key <= b
+//   prefix(...)     as above           all            every key
+//
+// A range whose upper bound is less than its lower bound is empty. Bounds copy their arguments,
+// except that they keep the address of a const char* or std::string_view.
+// Thread-safety: bounds are values.
+// Errors: the constructors throw what the copies throw. A map throws std::invalid_argument for a
+// bound that is too long for a key.
+#pragma once
+
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace elidex {
+
+namespace internal {
+struct no_key {};
+}  // namespace internal
+
+// A range of keys that convert to a map's key type. Made by the functions below.
+template <class Key>
+class bounds {
+ public:
+  bounds() = default;
+  bounds(std::optional<Key> lower, bool without_lower, std::optional<Key> upper, bool with_upper)
+      : lower_(std::move(lower)),
+        upper_(std::move(upper)),
+        without_lower_(without_lower),
+        with_upper_(with_upper) {}
+
+  // The same range, from its last key to its first.
+  bounds descending() const {
+    bounds turned = *this;
+    turned.descends_ = !descends_;
+    return turned;
+  }
+
+  const std::optional<Key>& lower() const noexcept { return lower_; }
+  const std::optional<Key>& upper() const noexcept { return upper_; }
+  bool is_without_lower() const noexcept { return without_lower_; }
+  bool is_with_upper() const noexcept { return with_upper_; }
+  bool descends() const noexcept { return descends_; }
+
+ private:
+  std::optional<Key> lower_;
+  std::optional<Key> upper_;
+  bool without_lower_ = false;
+  bool with_upper_ = false;
+  bool descends_ = false;
+};
+
+// A range of the keys that begin with something. Made by prefix().
+template <class... First>
+class prefix_bounds {
+ public:
+  explicit prefix_bounds(First... first) : first_(std::move(first)...) {}
+  prefix_bounds descending() const {
+    prefix_bounds turned = *this;
+    turned.descends_ = !descends_;
+    return turned;
+  }
+  const std::tuple<First...>& first() const noexcept { return first_; }
+  bool descends() const noexcept { return descends_; }
+
+ private:
+  std::tuple<First...> first_;
+  bool descends_ = false;
+};
+
+template <class A, class B>
+auto between(A a, B b) {
+  using key = std::common_type_t<A, B>;
+  return bounds<key>(std::optional<key>(std::move(a)), false, std::optional<key>(std::move(b)),
+                     false);
+}
+template <class A, class B>
+auto closed(A a, B b) {
+  using key = std::common_type_t<A, B>;
+  return bounds<key>(std::optional<key>(std::move(a)), false, std::optional<key>(std::move(b)),
+                     true);
+}
+template <class A>
+bounds<A> from(A a) {
+  return {std::optional<A>(std::move(a)), false, std::nullopt, false};
+}
+template <class A>
+bounds<A> above(A a) {
+  return {std::optional<A>(std::move(a)), true, std::nullopt, false};
+}
+template <class B>
+bounds<B> below(B b) {
+  return {std::nullopt, false, std::optional<B>(std::move(b)), false};
+}
+template <class B>
+bounds<B> up_to(B b) {
+  return {std::nullopt, false, std::optional<B>(std::move(b)), true};
+}
+// One string, for keys that are strings or bytes. Or one or more of the first members of a pair,
+// tuple or array.
+template <class... First>
+prefix_bounds<std::decay_t<First>...> prefix(First&&... first) {
+  static_assert(sizeof...(First) > 0, "prefix() takes what the keys begin with");
+  return prefix_bounds<std::decay_t<First>...>(std::forward<First>(first)...);
+}
+inline const bounds<internal::no_key> all;
+
+}  // namespace elidex

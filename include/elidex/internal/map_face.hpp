@@ -1,0 +1,303 @@
+// The operations that ordered_map and hash_map have in common. Key, Value and errors: at the top of
+// ordered_map.hpp and hash_map.hpp.
+//
+// Implementation notes
+// A map_face translates keys (key_format.hpp) and values (map_value.hpp), and calls the table.
+// Table is a tree or a hash table. Maker makes it.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <ranges>
+#include <span>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "elidex/internal/map_value.hpp"
+#include "elidex/internal/memory/made_on_demand.hpp"
+#include "elidex/internal/tree/key_format.hpp"
+#include "elidex/internal/tree/value_change.hpp"
+
+namespace elidex::internal {
+
+template <class Key, class Value, class Table, class Maker>
+class map_face {
+ protected:
+  using keys = map_key<Key>;
+  using values = map_value<Value>;
+  using encoded = typename keys::encoded;
+  using tree_argument = typename Table::key_argument;
+  using holder = typename values::holder;
+  using tree_value = typename values::tree_value;
+  static constexpr bool passes_keys = std::same_as<typename keys::argument, tree_argument>;
+
+ public:
+  using key_type = Key;
+  using mapped_type = Value;
+  // What the functions take: Key by value or reference, std::string_view, or a span of bytes.
+  using key_argument = typename keys::argument;
+  // const Value&, std::string_view, or a Value that is moved from.
+  using value_argument = typename values::argument;
+
+  // --- looking up ---
+
+  // Returns the value of `key`, or std::nullopt.
+  std::optional<Value> get(key_argument key) const {
+    static_assert(values::can_be_copied, "get() copies the value: use visit() or extract()");
+    return values::loaded(table().get(encoded(key).get()));
+  }
+  // Returns the value of `key`. Throws std::out_of_range if the key is absent.
+  Value at(key_argument key) const {
+    static_assert(values::can_be_copied, "at() copies the value: use visit() or extract()");
+    std::optional<Value> value = get(key);
+    if (!value) throw std::out_of_range("elidex: at: no such key");
+    return *std::move(value);
+  }
+  bool contains(key_argument key) const { return table().contains(encoded(key).get()); }
+  // Calls fn(value) for the value of `key`. Returns whether the key is present. fn receives a
+  // reference to const, or a std::string_view, that is valid until it returns. fn holds no lock and
+  // may use the map. If the map has strings or objects, no map of the process frees memory while fn
+  // runs, so fn should not block.
+  template <class Fn>
+  bool visit(key_argument key, Fn&& fn) const {
+    return table().visit(encoded(key).get(),
+                         [&](const auto& value) { std::invoke(fn, values::loaded(value)); });
+  }
+  // Looks up many keys, in any order: found[i] becomes the value of wanted[i], or std::nullopt.
+  // Each look-up is linearizable. Together they are not a snapshot. They share the waiting for
+  // memory, which makes them two to three times as fast as get() in a large map. Throws
+  // std::invalid_argument if `found` is shorter than `wanted`, before any look-up. If a look-up
+  // throws, some elements of `found` may have been set.
+  void multi_get(std::span<const std::remove_cvref_t<key_argument>> wanted,
+                 std::span<std::optional<Value>> found) const {
+    static_assert(values::can_be_copied, "multi_get() copies the values: use visit()");
+    if constexpr (values::is_same && passes_keys) {
+      table().multi_get(wanted, found);
+    } else {
+      if (found.size() < wanted.size())
+        throw std::invalid_argument("elidex: multi_get: fewer values than keys (expected as many)");
+      std::vector<encoded> codes;
+      codes.reserve(wanted.size());
+      for (const auto& key : wanted) codes.emplace_back(key);
+      std::vector<std::remove_cvref_t<tree_argument>> all;
+      all.reserve(wanted.size());
+      for (const encoded& code : codes) all.push_back(code.get());
+      if constexpr (values::is_same) {
+        table().multi_get(all, found);
+      } else {
+        std::vector<std::optional<tree_value>> raw(wanted.size());
+        table().multi_get(all, raw);
+        for (std::size_t i = 0; i < raw.size(); ++i) {
+          found[i].reset();
+          if (raw[i]) found[i].emplace(values::loaded(*raw[i]));
+        }
+      }
+    }
+  }
+
+  // --- adding ---
+
+  // Adds `key` if it is absent. Returns whether it did.
+  bool insert(key_argument key, value_argument value) {
+    holder made(std::forward<value_argument>(value));
+    return table().insert(encoded(key).get(), made);
+  }
+  // Adds `key`, or overwrites its value. Returns whether it added the key. Both names are the same.
+  bool upsert(key_argument key, value_argument value) {
+    holder made(std::forward<value_argument>(value));
+    return table().upsert(encoded(key).get(), made);
+  }
+  bool insert_or_assign(key_argument key, value_argument value) {
+    return upsert(key, std::forward<value_argument>(value));
+  }
+  // Adds `key` with Value(args...) if it is absent. Returns whether it did. Like the standard's, it
+  // leaves the arguments alone if the key is present. It may move from them and still return false
+  // if another thread adds the key meanwhile.
+  template <class... Args>
+  bool try_emplace(key_argument key, Args&&... args) {
+    if (contains(key)) return false;
+    if constexpr (std::same_as<value_argument, std::string_view>) {
+      return insert(key, Value(std::forward<Args>(args)...));
+    } else {
+      return insert(key, Value(std::forward<Args>(args)...));
+    }
+  }
+  // Returns the value of `key`, and whether it added the key. Adds an absent key with the value
+  // that make() returns, as one atomic step. Rules for make(): as for compute().
+  template <class Make>
+  std::pair<Value, bool> get_or_insert(key_argument key, Make&& make) {
+    static_assert(values::can_be_copied, "get_or_insert() copies the value: use try_emplace()");
+    if constexpr (values::is_plain && values::is_same) {
+      return table().get_or_insert(encoded(key).get(), make);
+    } else {
+      bool added = false;
+      std::optional<Value> result;
+      compute(key, [&](std::optional<Value>& value) {
+        added = !value;
+        if (added) value.emplace(make());
+        result = value;
+      });
+      return {*std::move(result), added};
+    }
+  }
+
+  // --- changing ---
+
+  // Calls fn(value), where value is a Value&, and stores what fn leaves there, as one atomic step.
+  // Returns whether the key is present. Rules for fn: as for compute().
+  template <class Fn>
+    requires value_change<Fn, Value>
+  bool update(key_argument key, Fn&& fn) {
+    static_assert(values::can_be_copied, "update() changes a copy: use extract() and insert()");
+    if constexpr (values::is_same) {
+      return table().update(encoded(key).get(), [&](Value& value) { std::invoke(fn, value); });
+    } else {
+      return compute(key, [&](std::optional<Value>& value) {
+        if (value) std::invoke(fn, *value);
+      });
+    }
+  }
+  // Adds an absent key with the value that make() returns, or calls change(value) for the value of
+  // a present one, as one atomic step. `make` may also be the value itself. Returns whether it
+  // added the key. Rules for make() and change(): as for compute().
+  template <class Make, class Change>
+    requires value_change<Change, Value>
+  bool upsert_with(key_argument key, Make&& make, Change&& change) {
+    bool added = false;
+    compute(key, [&](std::optional<Value>& value) {
+      added = !value;
+      if (value) {
+        std::invoke(change, *value);
+      } else if constexpr (std::invocable<Make&>) {
+        value.emplace(std::invoke(make));
+      } else {
+        value.emplace(std::as_const(make));
+      }
+    });
+    return added;
+  }
+  // Calls fn(value), where value is a std::optional<Value>&: the value of `key`, or empty if the
+  // key is absent. Afterwards the key has the value that fn leaves there, or is absent if fn leaves
+  // it empty. The whole is one atomic step. Returns whether the key is present then.
+  //
+  // fn may run more than once. Only the effect of its last run on the value counts. fn must not use
+  // the map, and should be short, because other operations near the key may wait for it. If fn
+  // throws, compute() passes the exception on and changes nothing.
+  template <class Fn>
+  bool compute(key_argument key, Fn&& fn) {
+    static_assert(values::can_be_copied, "compute() changes a copy: use extract() and insert()");
+    static_assert(std::invocable<Fn&, std::optional<Value>&>,
+                  "the function takes a std::optional<Value>&");
+    static_assert(!std::invocable<Fn&, std::optional<Value>>,
+                  "the function takes a reference: what it does to a copy is lost");
+    if constexpr (values::is_same) {
+      return table().compute(encoded(key).get(),
+                             [&](std::optional<Value>& value) { std::invoke(fn, value); });
+    } else {
+      return table().compute(encoded(key).get(), [&](std::optional<tree_value>& raw) {
+        std::optional<Value> value = values::loaded(std::optional<tree_value>(raw));
+        std::invoke(fn, value);
+        raw.reset();
+        if (value) raw.emplace(values::stored(*value));
+      });
+    }
+  }
+
+  // --- erasing ---
+
+  // Removes `key`. Returns whether the key was present.
+  bool erase(key_argument key) { return table().erase(encoded(key).get()); }
+  // Removes `key` if pred(value) is true for its value, as one atomic step. Returns whether it
+  // removed the key. Rules for pred(): as for compute().
+  template <class Pred>
+  bool erase_if(key_argument key, Pred&& pred) {
+    bool erased = false;
+    compute(key, [&](std::optional<Value>& value) {
+      erased = value && std::invoke(pred, std::as_const(*value));
+      if (erased) value.reset();
+    });
+    return erased;
+  }
+  // Removes `key` and returns its value, or std::nullopt if the key is absent. A value that can be
+  // moved but not copied is moved out when no reader can see it any more. extract() then waits for
+  // functions that visit() and scan() call in other threads, and throws std::logic_error from
+  // inside such a function, with nothing removed.
+  std::optional<Value> extract(key_argument key) {
+    if constexpr (values::can_be_copied) {
+      std::optional<Value> taken;
+      compute(key, [&](std::optional<Value>& value) {
+        taken = value;
+        value.reset();
+      });
+      return taken;
+    } else {
+      return table().extract(encoded(key).get());
+    }
+  }
+
+  // --- many keys ---
+
+  // Calls upsert(keys[i], values[i]) for each i in order. Returns the number of added keys. Each
+  // call is atomic; the whole is not. With the same key twice, the last value stays. Throws
+  // std::invalid_argument, before any change, if there are not as many values as keys. After
+  // another exception the changes made so far stay.
+  std::size_t multi_upsert(std::span<const std::remove_cvref_t<key_argument>> wanted,
+                           std::span<const std::remove_cvref_t<value_argument>> given) {
+    static_assert(values::can_be_copied, "multi_upsert() copies the values: use upsert()");
+    if (given.size() != wanted.size())
+      throw std::invalid_argument("elidex: multi_upsert: as many values as keys expected");
+    std::size_t added = 0;
+    for (std::size_t i = 0; i < wanted.size(); ++i) added += upsert(wanted[i], given[i]) ? 1U : 0U;
+    return added;
+  }
+  // Calls erase() for each key in order. Returns the number of removed keys. Each call is atomic;
+  // the whole is not.
+  std::size_t multi_erase(std::span<const std::remove_cvref_t<key_argument>> wanted) {
+    std::size_t erased = 0;
+    for (const auto& key : wanted) erased += erase(key) ? 1U : 0U;
+    return erased;
+  }
+
+  // --- the whole map ---
+
+  // Removes all keys and gives their memory back. No other thread may use the map meanwhile.
+  void clear() noexcept { table_ = made_on_demand<Table, Maker>(table_.maker()); }
+
+  // Returns the number of keys. Exact when no operation runs.
+  std::size_t size() const noexcept {
+    const Table* const made = table_.if_made();
+    return made == nullptr ? 0 : made->size();
+  }
+  bool empty() const noexcept { return size() == 0; }
+  // Returns the bytes obtained from the system for keys, values and nodes. It does not include what
+  // the values themselves own. Exact when no operation runs.
+  std::size_t memory_bytes() const noexcept {
+    const Table* const made = table_.if_made();
+    return sizeof(*this) + (made == nullptr ? 0 : made->memory_bytes());
+  }
+  // Frees the memory of earlier erasures now, instead of at the next erasures. Keeps memory that a
+  // reader may still reach.
+  void reclaim() noexcept {
+    if (Table* const made = table_.if_made()) made->reclaim();
+  }
+
+ protected:
+  explicit map_face(Maker maker) : table_(std::move(maker)) {}
+  map_face(map_face&&) noexcept = default;
+  map_face& operator=(map_face&&) noexcept = default;
+  ~map_face() = default;
+
+  Table& table() { return table_.get(); }
+  const Table& table() const { return table_.get(); }
+  const Table* table_if_made() const noexcept { return table_.if_made(); }
+
+ private:
+  made_on_demand<Table, Maker> table_;
+};
+
+}  // namespace elidex::internal

@@ -1,0 +1,602 @@
+// The operations of ordered_map and hash_map beside std::map, for many types of keys and values.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "elidex/hash_map.hpp"
+#include "elidex/ordered_map.hpp"
+#include "support/random_seed.hpp"
+#include "support/samples.hpp"
+
+namespace elidex::testing {
+
+// A type with an encoding of its own, without a default constructor.
+struct order_id {
+  order_id(std::uint16_t where, std::uint64_t n) : venue(where), number(n) {}
+  std::uint16_t venue;
+  std::uint64_t number;
+  friend auto operator<=>(const order_id&, const order_id&) = default;
+};
+enum class level : std::int16_t { lowest = -2000 };
+
+// Trivially copyable, without a default constructor.
+struct price {
+  explicit price(std::int64_t n) : cents(n) {}
+  std::int64_t cents;
+  friend bool operator==(const price&, const price&) = default;
+};
+
+template <class... Members>
+struct sample<std::tuple<Members...>> {
+  static std::tuple<Members...> of(std::uint64_t n) {
+    std::uint64_t rest = n;
+    return {sample<Members>::of(std::exchange(rest, rest / 5) % 5)...};
+  }
+};
+template <class First, class Second>
+struct sample<std::pair<First, Second>> {
+  static std::pair<First, Second> of(std::uint64_t n) {
+    return {sample<First>::of(n % 13), sample<Second>::of(n / 13)};
+  }
+};
+template <class Element, std::size_t Size>
+struct sample<std::array<Element, Size>> {
+  static std::array<Element, Size> of(std::uint64_t n) {
+    std::array<Element, Size> all{};
+    for (Element& e : all) e = sample<Element>::of(std::exchange(n, n / 4) % 4);
+    all[0] = sample<Element>::of(n % 3);
+    return all;
+  }
+};
+template <>
+struct sample<std::vector<std::byte>> {
+  static std::vector<std::byte> of(std::uint64_t n) {
+    std::vector<std::byte> all;
+    for (const char c : sample<std::string>::of(n)) all.push_back(static_cast<std::byte>(c));
+    return all;
+  }
+};
+template <>
+struct sample<order_id> {
+  static order_id of(std::uint64_t n) { return {static_cast<std::uint16_t>(n % 7), n / 7 << 33}; }
+};
+template <>
+struct sample<level> {
+  static level of(std::uint64_t n) { return static_cast<level>(static_cast<int>(n) - 100); }
+};
+template <>
+struct sample<bool> {
+  static bool of(std::uint64_t n) { return n % 2 != 0; }
+};
+#if defined(__SIZEOF_INT128__)
+template <>
+struct sample<internal::signed_128> {
+  static internal::signed_128 of(std::uint64_t n) {
+    return (static_cast<internal::signed_128>(n) - 100) * 0x1'0000'0000'0001;
+  }
+};
+#endif
+template <>
+struct sample<price> {
+  static price of(std::uint64_t n) { return price(static_cast<std::int64_t>(n)); }
+};
+template <>
+struct sample<std::monostate> {
+  static std::monostate of(std::uint64_t /*n*/) { return {}; }
+};
+template <>
+struct sample<std::vector<int>> {
+  static std::vector<int> of(std::uint64_t n) {
+    return std::vector<int>(n % 5, static_cast<int>(n));
+  }
+};
+
+}  // namespace elidex::testing
+
+template <>
+struct elidex::key_encoding<elidex::testing::order_id> {
+  using as = std::pair<std::uint16_t, std::uint64_t>;
+  static as encode(const elidex::testing::order_id& id) { return {id.venue, id.number}; }
+  static elidex::testing::order_id decode(const as& key) { return {key.first, key.second}; }
+};
+
+namespace elidex::testing {
+namespace {
+
+// The order that the documentation promises, in words of the standard library.
+struct promised_order {
+  template <class Key>
+  bool operator()(const Key& a, const Key& b) const {
+    if constexpr (std::floating_point<Key>) {
+      return std::isnan(a) ? false : std::isnan(b) ? true : a < b;
+    } else if constexpr (std::same_as<Key, std::string>) {
+      return a.compare(b) < 0;
+    } else {
+      return a < b;
+    }
+  }
+};
+
+template <class Map>
+struct face_test {
+  using key_type = typename Map::key_type;
+  using mapped_type = typename Map::mapped_type;
+  using key_argument = typename Map::key_argument;
+  using model = std::map<key_type, mapped_type, promised_order>;
+  static constexpr bool is_ordered = requires(const Map& m) { m.scan(all, [](auto&&...) {}); };
+
+  Map map;
+  model expected;
+  random_numbers random{seed_or(1)};
+
+  key_type any_key() { return sample<key_type>::of(random.below(150)); }
+  static bool same(const key_type& a, const key_type& b) {
+    return !promised_order()(a, b) && !promised_order()(b, a);
+  }
+  static key_type own(const auto& key) {
+    if constexpr (std::same_as<key_type, std::vector<std::byte>>) {
+      return key_type(key.begin(), key.end());
+    } else {
+      return key_type(key);
+    }
+  }
+  static mapped_type own_value(const auto& value) { return mapped_type(value); }
+
+  void look_up(const key_type& key) {
+    const auto at = expected.find(key);
+    const bool present = at != expected.end();
+    EXPECT_EQ(map.contains(key), present);
+    EXPECT_EQ(map.get(key), present ? std::optional(at->second) : std::nullopt);
+    if (present) {
+      EXPECT_EQ(map.at(key), at->second);
+    } else {
+      EXPECT_THROW(static_cast<void>(map.at(key)), std::out_of_range);
+    }
+    int visits = 0;
+    EXPECT_EQ(map.visit(key,
+                        [&](const auto& value) {
+                          ++visits;
+                          EXPECT_TRUE(value == at->second);
+                        }),
+              present);
+    EXPECT_EQ(visits, present ? 1 : 0);
+  }
+
+  void add(const key_type& key, const mapped_type& value) {
+    const auto at = expected.find(key);
+    const bool present = at != expected.end();
+    switch (random.below(6)) {
+      case 0:
+        EXPECT_EQ(map.insert(key, value), !present);
+        expected.emplace(key, value);
+        break;
+      case 1:
+        EXPECT_EQ(map.try_emplace(key, value), !present);
+        expected.emplace(key, value);
+        break;
+      case 2:
+        EXPECT_EQ(map.upsert(key, value), !present);
+        expected.insert_or_assign(key, value);
+        break;
+      case 3:
+        EXPECT_EQ(map.insert_or_assign(key, value), !present);
+        expected.insert_or_assign(key, value);
+        break;
+      case 4: {
+        const auto [got, added] = map.get_or_insert(key, [&] { return value; });
+        EXPECT_EQ(added, !present);
+        EXPECT_TRUE(got == expected.emplace(key, value).first->second);
+        break;
+      }
+      default:
+        EXPECT_EQ(map.upsert_with(
+                      key, [&] { return value; }, [&](mapped_type& v) { v = value; }),
+                  !present);
+        expected.insert_or_assign(key, value);
+    }
+  }
+
+  void change(const key_type& key, const mapped_type& value) {
+    const auto at = expected.find(key);
+    const bool present = at != expected.end();
+    if (random.below(2) == 0) {
+      EXPECT_EQ(map.update(key,
+                           [&](mapped_type& v) {
+                             EXPECT_TRUE(v == at->second);
+                             v = value;
+                           }),
+                present);
+      if (present) at->second = value;
+      return;
+    }
+    const bool stays = random.below(3) != 0;
+    EXPECT_EQ(map.compute(key,
+                          [&](std::optional<mapped_type>& v) {
+                            EXPECT_EQ(v.has_value(), present);
+                            if (v) {
+                              EXPECT_TRUE(*v == at->second);
+                            }
+                            v = stays ? std::optional(value) : std::nullopt;
+                          }),
+              stays);
+    if (stays) {
+      expected.insert_or_assign(key, value);
+    } else {
+      expected.erase(key);
+    }
+  }
+
+  void remove(const key_type& key) {
+    const auto at = expected.find(key);
+    const bool present = at != expected.end();
+    switch (random.below(3)) {
+      case 0:
+        EXPECT_EQ(map.erase(key), present);
+        break;
+      case 1:
+        EXPECT_FALSE(map.erase_if(key, [](const mapped_type&) { return false; }));
+        EXPECT_EQ(map.erase_if(key, [](const mapped_type&) { return true; }), present);
+        break;
+      default:
+        EXPECT_EQ(map.extract(key), present ? std::optional(at->second) : std::nullopt);
+    }
+    expected.erase(key);
+  }
+
+  void throw_from_functions(const key_type& key) {
+    struct thrown {};
+    EXPECT_THROW(map.compute(key, [](std::optional<mapped_type>&) { throw thrown(); }), thrown);
+    if (expected.contains(key)) {
+      EXPECT_THROW(map.update(key, [](mapped_type&) { throw thrown(); }), thrown);
+      EXPECT_THROW(map.erase_if(key, [](const mapped_type&) -> bool { throw thrown(); }), thrown);
+    } else {
+      EXPECT_THROW(map.get_or_insert(key, []() -> mapped_type { throw thrown(); }), thrown);
+    }
+  }
+
+  void many() {
+    std::vector<key_type> keys;
+    for (int i = 0; i < 40; ++i) keys.push_back(any_key());
+    std::vector<std::remove_cvref_t<key_argument>> wanted;
+    std::vector<std::optional<mapped_type>> found(keys.size());
+    if constexpr (!std::same_as<key_type, bool>) {
+      for (const key_type& key : keys) wanted.push_back(key);
+      map.multi_get(wanted, found);
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        const auto at = expected.find(keys[i]);
+        EXPECT_EQ(found[i], at == expected.end() ? std::nullopt : std::optional(at->second));
+      }
+    }
+  }
+
+  // Visits everything, and compares with the records from `first` to `last`.
+  template <class Range>
+  void compare(const Range& seen, auto first, auto last) {
+    auto at = first;
+    for (const auto& [key, value] : seen) {
+      ASSERT_NE(at, last);
+      EXPECT_TRUE(same(key, at->first));
+      EXPECT_TRUE(value == at->second);
+      ++at;
+    }
+    EXPECT_EQ(at, last);
+  }
+  using records = std::vector<std::pair<key_type, mapped_type>>;
+  auto collecting(records& to) {
+    return
+        [&to](const auto& key, const auto& value) { to.emplace_back(own(key), own_value(value)); };
+  }
+  template <class Bounds>
+  records scanned(const Bounds& which) {
+    records seen;
+    const std::size_t visited = map.scan(which, collecting(seen));
+    EXPECT_EQ(visited, seen.size());
+    records walked;
+    for (const auto& one : map.range(which)) walked.push_back(one);
+    compare(walked, seen.begin(), seen.end());
+    records some;
+    const std::size_t n = random.below(20);
+    EXPECT_EQ(map.scan_n(which, n, collecting(some)), std::min(n, seen.size()));
+    compare(some, seen.begin(),
+            seen.begin() + static_cast<std::ptrdiff_t>(std::min(n, seen.size())));
+    return seen;
+  }
+  template <class Bounds>
+  void expect_range(const Bounds& which, auto first, auto last) {
+    compare(scanned(which), first, last);
+    compare(scanned(which.descending()), std::make_reverse_iterator(last),
+            std::make_reverse_iterator(first));
+  }
+  void ranges() {
+    key_type a = any_key();
+    key_type b = any_key();
+    if (promised_order()(b, a)) {
+      EXPECT_EQ(map.scan(between(a, b), [](auto&&...) {}), 0U);
+      std::swap(a, b);
+    }
+    const auto& e = expected;
+    expect_range(all, e.begin(), e.end());
+    expect_range(between(a, b), e.lower_bound(a), e.lower_bound(b));
+    expect_range(closed(a, b), e.lower_bound(a), e.upper_bound(b));
+    expect_range(from(a), e.lower_bound(a), e.end());
+    expect_range(above(a), e.upper_bound(a), e.end());
+    expect_range(below(b), e.begin(), e.lower_bound(b));
+    expect_range(up_to(b), e.begin(), e.upper_bound(b));
+    records part;
+    for (const auto& one : map.range(a, b)) part.push_back(one);
+    compare(part, e.lower_bound(a), e.lower_bound(b));
+    std::size_t calls = 0;
+    map.scan(all, [&](auto&&...) { return ++calls < 3; });
+    EXPECT_EQ(calls, std::min<std::size_t>(3, e.size()));
+    neighbours(a);
+  }
+  void neighbours(const key_type& key) {
+    const auto& e = expected;
+    const auto expect = [&](const auto& got, auto at, bool there) {
+      EXPECT_EQ(got.has_value(), there);
+      if (got && there) {
+        EXPECT_TRUE(same(got->first, at->first) && got->second == at->second);
+      }
+    };
+    expect(map.front(), e.begin(), !e.empty());
+    expect(map.back(), e.empty() ? e.end() : std::prev(e.end()), !e.empty());
+    expect(map.lower_bound(key), e.lower_bound(key), e.lower_bound(key) != e.end());
+    expect(map.ceiling(key), e.lower_bound(key), e.lower_bound(key) != e.end());
+    expect(map.upper_bound(key), e.upper_bound(key), e.upper_bound(key) != e.end());
+    const auto behind = e.upper_bound(key);
+    expect(map.floor(key), behind == e.begin() ? behind : std::prev(behind), behind != e.begin());
+    auto cursor = map.cursor();
+    cursor.seek(key);
+    EXPECT_EQ(cursor.valid(), e.lower_bound(key) != e.end());
+    if (cursor.valid()) {
+      EXPECT_TRUE(same(own(cursor.key()), e.lower_bound(key)->first));
+    }
+  }
+  void parts() {
+    for (const std::size_t n : {1U, 2U, 5U}) {
+      records seen;
+      const auto parts = map.split(n);
+      EXPECT_LE(parts.size(), n);
+      for (const auto& part : parts) map.scan(part, collecting(seen));
+      compare(seen, expected.begin(), expected.end());
+    }
+  }
+  void everything() {
+    EXPECT_EQ(map.size(), expected.size());
+    if constexpr (is_ordered) {
+      ranges();
+      parts();
+    } else {
+      records seen;
+      const std::size_t visited = map.for_each(collecting(seen));
+      EXPECT_EQ(visited, seen.size());
+      std::sort(seen.begin(), seen.end(),
+                [](const auto& a, const auto& b) { return promised_order()(a.first, b.first); });
+      compare(seen, expected.begin(), expected.end());
+      std::size_t calls = 0;
+      map.for_each([&](auto&&...) { return ++calls < 3; });
+      EXPECT_EQ(calls, std::min<std::size_t>(3, expected.size()));
+    }
+  }
+  void move_about() {
+    Map other(std::move(map));
+    EXPECT_TRUE(map.empty());  // NOLINT(bugprone-use-after-move): that is the test
+    EXPECT_EQ(other.size(), expected.size());
+    map.insert(any_key(), sample<mapped_type>::of(1));
+    swap(map, other);
+    EXPECT_EQ(other.size(), 1U);
+    other = std::move(map);
+    map = std::move(other);
+  }
+
+  void run() {
+    for (int i = 0; i < 3'000 * effort(); ++i) {
+      const key_type key = any_key();
+      const mapped_type value = sample<mapped_type>::of(random.below(1'000));
+      switch (random.below(i / 500 % 2 == 0 ? 6 : 10)) {
+        case 0:
+          look_up(key);
+          break;
+        case 1:
+          throw_from_functions(key);
+          break;
+        case 2:
+          change(key, value);
+          break;
+        case 3:
+        case 4:
+        case 5:
+          add(key, value);
+          break;
+        default:
+          remove(key);
+      }
+      if (i % 100 == 0) everything();
+      if (i % 500 == 0) {
+        many();
+        move_about();
+      }
+      if (::testing::Test::HasFailure()) return;
+    }
+    everything();
+    erase_ranges();
+    map.clear();
+    expected.clear();
+    everything();
+  }
+  void erase_ranges() {
+    if constexpr (is_ordered) {
+      const key_type key = any_key();
+      const auto at = expected.lower_bound(key);
+      EXPECT_EQ(map.erase(from(key)), static_cast<std::size_t>(std::distance(at, expected.end())));
+      expected.erase(at, expected.end());
+      everything();
+    }
+  }
+};
+
+template <class Map>
+class MapFace : public ::testing::Test {};
+
+#if defined(__SIZEOF_INT128__)
+using wide_number = internal::signed_128;
+#else
+using wide_number = std::int64_t;
+#endif
+template <template <class...> class Map>
+using of_all_types = ::testing::Types<
+    Map<std::uint64_t, std::uint64_t>, Map<std::int8_t, std::string>, Map<bool, std::monostate>,
+    Map<level, price>, Map<float, std::vector<int>>, Map<double, std::uint64_t>,
+    Map<wide_number, std::string>, Map<std::string, std::uint64_t>, Map<std::string, price>,
+    Map<std::string, std::vector<int>>, Map<std::vector<std::byte>, std::monostate>,
+    Map<order_id, std::string>, Map<std::pair<std::uint32_t, std::int16_t>, std::uint64_t>,
+    Map<std::array<std::uint16_t, 3>, price>,
+    Map<std::tuple<std::int32_t, level, std::uint64_t>, std::uint64_t>,
+    Map<std::tuple<std::string, std::int64_t>, std::string>,
+    Map<std::tuple<std::uint8_t, std::string, std::string>, std::uint64_t>>;
+
+template <class... Types>
+using hash_map_of = hash_map<Types...>;
+
+TYPED_TEST_SUITE(MapFace, of_all_types<ordered_map>);
+TYPED_TEST(MapFace, AgreesWithTheStandardMap) {
+  face_test<TypeParam>().run();
+}
+template <class Map>
+class HashMapFace : public ::testing::Test {};
+TYPED_TEST_SUITE(HashMapFace, of_all_types<hash_map_of>);
+TYPED_TEST(HashMapFace, AgreesWithTheStandardMap) {
+  face_test<TypeParam>().run();
+}
+
+template <template <class...> class Map>
+void values_that_only_move() {
+  Map<std::string, std::unique_ptr<int>> map;
+  EXPECT_TRUE(map.insert("a", std::make_unique<int>(1)));
+  EXPECT_FALSE(map.insert("a", std::make_unique<int>(2)));
+  EXPECT_FALSE(map.upsert("a", std::make_unique<int>(3)));
+  EXPECT_TRUE(map.try_emplace("b", new int(4)));
+  int sum = 0;
+  EXPECT_TRUE(map.visit("a", [&](const std::unique_ptr<int>& p) { sum += *p; }));
+  EXPECT_EQ(sum, 3);
+  EXPECT_GT(map.memory_bytes(), 0U);
+  EXPECT_EQ(**map.extract("a"), 3);
+  EXPECT_FALSE(map.extract("a"));
+  EXPECT_TRUE(map.erase("b"));
+  EXPECT_TRUE(map.insert("c", std::make_unique<int>(5)));
+  map.visit("c", [&](const auto&) {
+    EXPECT_THROW(static_cast<void>(map.extract("c")), std::logic_error);
+  });
+  EXPECT_EQ(map.size(), 1U);
+}
+TEST(MapFaceOfMovableValues, OrderedMap) {
+  values_that_only_move<ordered_map>();
+}
+TEST(MapFaceOfMovableValues, HashMap) {
+  values_that_only_move<hash_map_of>();
+}
+
+TEST(MapKeys, ZerosAreOneKeyAndSoAreNaNs) {
+  ordered_map<double, int> map;
+  map.insert(-0.0, 1);
+  EXPECT_FALSE(map.insert(0.0, 2));
+  EXPECT_FALSE(std::signbit(map.front()->first));
+  EXPECT_TRUE(map.insert(-std::numeric_limits<double>::quiet_NaN(), 3));
+  EXPECT_EQ(map.get(std::numeric_limits<double>::signaling_NaN()), 3);
+  map.insert(std::numeric_limits<double>::infinity(), 4);
+  EXPECT_TRUE(std::isnan(map.back()->first));
+}
+
+TEST(MapKeys, FractionsInTuplesKeepTheirOrder) {
+  ordered_map<std::pair<std::string, double>, int> map{
+      {{"b", -2.5}, 3}, {{"a", 1e9}, 2}, {{"b", 0.5}, 4}, {{"a", -1}, 1}};
+  int next = 1;
+  map.scan(all, [&](const auto&, int value) { EXPECT_EQ(value, next++); });
+  EXPECT_EQ(next, 5);
+}
+
+TEST(MapBounds, Prefixes) {
+  ordered_map<std::string, int> words{
+      {"a", 1}, {"ab", 2}, {"ab\xff", 3}, {"ac", 4}, {"\xff\xff", 5}};
+  const auto sum = [](const auto& map, const auto& which) {
+    int all_values = 0;
+    map.scan(which, [&](const auto&, int value) { all_values += value; });
+    return all_values;
+  };
+  EXPECT_EQ(sum(words, prefix("ab")), 5);
+  EXPECT_EQ(sum(words, prefix("ab\xff")), 3);
+  EXPECT_EQ(sum(words, prefix("")), 15);
+  EXPECT_EQ(sum(words, prefix("\xff").descending()), 5);
+  ordered_map<std::tuple<std::string, std::uint32_t, std::int8_t>, int> tuples{
+      {{"s", 1, 1}, 1}, {{"s", 1, 2}, 2}, {{"s", 2, 1}, 4}, {{"sensor", 1, 1}, 8}};
+  EXPECT_EQ(sum(tuples, prefix("s")), 7);
+  EXPECT_EQ(sum(tuples, prefix("s", 1U)), 3);
+  EXPECT_EQ(sum(tuples, prefix("s", 1U, 2)), 2);
+  ordered_map<std::array<std::uint8_t, 3>, int> bytes{{{255, 255, 1}, 1}, {{255, 254, 1}, 2}};
+  EXPECT_EQ(sum(bytes, prefix(255)), 3);
+  EXPECT_EQ(sum(bytes, prefix(255, 255)), 1);
+}
+
+TEST(OrderedMapRange, IsAnInputRange) {
+  ordered_map<std::uint64_t, std::uint64_t> map;
+  for (std::uint64_t n = 0; n < 5'000; ++n) map.insert(2 * n, n);
+  static_assert(std::ranges::input_range<decltype(map.range(all))>);
+  std::uint64_t next = 0;
+  for (const auto& [key, value] : map.range(all) | std::views::take(10)) {
+    EXPECT_EQ(key, 2 * value);
+    EXPECT_EQ(value, next++);
+  }
+  EXPECT_EQ(next, 10U);
+  // It goes on behind a key that is erased, and finds one that is inserted further on.
+  std::vector<std::uint64_t> seen;
+  for (const auto& [key, value] : map.range(0, 10'000)) {
+    if (key == 0) {
+      map.erase(between(2, 9'990));
+      map.insert(9'991, 1);
+    }
+    seen.push_back(key);
+  }
+  EXPECT_EQ(seen.back(), 9'998U);
+  EXPECT_EQ(std::ranges::count(seen, 9'991U), 1);
+  EXPECT_TRUE(std::ranges::is_sorted(seen));
+}
+
+TEST(OrderedMapBulkLoad, IntoAnyMap) {
+  ordered_map<std::string, std::string> map;
+  const std::vector<std::pair<std::string, std::string>> records{{"a", "1"}, {"b", "2"}};
+  EXPECT_EQ(map.bulk_load(records), 2U);
+  EXPECT_EQ(map.bulk_load(records), 0U);
+  ordered_map<std::uint32_t, price> prices;
+  prices.insert(2, price(20));
+  const std::vector<std::pair<std::uint32_t, price>> more{{1, price(1)}, {2, price(2)}};
+  EXPECT_EQ(prices.bulk_load(more), 1U);
+  EXPECT_EQ(prices.get(2), price(20));
+  const std::vector<std::pair<std::uint32_t, price>> twice{{3, price(1)}, {3, price(2)}};
+  EXPECT_THROW(prices.bulk_load(twice), std::invalid_argument);
+}
+
+TEST(MapMemory, AnEmptyMapCostsAFewBytes) {
+  EXPECT_LT((ordered_map<std::uint64_t, std::uint64_t>().memory_bytes()), 64U);
+  EXPECT_LT((hash_map<std::string, std::string>().memory_bytes()), 64U);
+}
+
+}  // namespace
+}  // namespace elidex::testing
