@@ -11,8 +11,9 @@
 //   below(b)             key < b       up_to(b)            key <= b
 //   prefix(...)     as above           all            every key
 //
-// A range whose upper bound is less than its lower bound is empty. Bounds copy their arguments,
-// except that they keep the address of a const char* or std::string_view.
+// A range whose upper bound is less than its lower bound is empty. An integer that the map's key
+// type cannot have is a bound like any other: below(300) is all keys of 8 bits. Bounds copy their
+// arguments, except that they keep the address of a const char* or std::string_view.
 // Thread-safety: bounds are values.
 // Errors: the constructors throw what the copies throw. A map throws std::invalid_argument for a
 // bound that is too long for a key.
@@ -30,11 +31,12 @@ struct no_key {};
 }  // namespace internal
 
 // A range of keys that convert to a map's key type. Made by the functions below.
-template <class Key>
+template <class Lower, class Upper = Lower>
 class bounds {
  public:
   bounds() = default;
-  bounds(std::optional<Key> lower, bool without_lower, std::optional<Key> upper, bool with_upper)
+  bounds(std::optional<Lower> lower, bool without_lower, std::optional<Upper> upper,
+         bool with_upper)
       : lower_(std::move(lower)),
         upper_(std::move(upper)),
         without_lower_(without_lower),
@@ -47,15 +49,15 @@ class bounds {
     return turned;
   }
 
-  const std::optional<Key>& lower() const noexcept { return lower_; }
-  const std::optional<Key>& upper() const noexcept { return upper_; }
+  const std::optional<Lower>& lower() const noexcept { return lower_; }
+  const std::optional<Upper>& upper() const noexcept { return upper_; }
   bool is_without_lower() const noexcept { return without_lower_; }
   bool is_with_upper() const noexcept { return with_upper_; }
   bool descends() const noexcept { return descends_; }
 
  private:
-  std::optional<Key> lower_;
-  std::optional<Key> upper_;
+  std::optional<Lower> lower_;
+  std::optional<Upper> upper_;
   bool without_lower_ = false;
   bool with_upper_ = false;
   bool descends_ = false;
@@ -80,16 +82,12 @@ class prefix_bounds {
 };
 
 template <class A, class B>
-auto between(A a, B b) {
-  using key = std::common_type_t<A, B>;
-  return bounds<key>(std::optional<key>(std::move(a)), false, std::optional<key>(std::move(b)),
-                     false);
+bounds<A, B> between(A a, B b) {
+  return {std::optional<A>(std::move(a)), false, std::optional<B>(std::move(b)), false};
 }
 template <class A, class B>
-auto closed(A a, B b) {
-  using key = std::common_type_t<A, B>;
-  return bounds<key>(std::optional<key>(std::move(a)), false, std::optional<key>(std::move(b)),
-                     true);
+bounds<A, B> closed(A a, B b) {
+  return {std::optional<A>(std::move(a)), false, std::optional<B>(std::move(b)), true};
 }
 template <class A>
 bounds<A> from(A a) {
@@ -108,7 +106,7 @@ bounds<B> up_to(B b) {
   return {std::nullopt, false, std::optional<B>(std::move(b)), true};
 }
 // One string, for keys that are strings or bytes. Or one or more of the first members of a pair,
-// tuple or array.
+// tuple or array. A string that is the last member of the keys need only begin with the given one.
 template <class... First>
 prefix_bounds<std::decay_t<First>...> prefix(First&&... first) {
   static_assert(sizeof...(First) > 0, "prefix() takes what the keys begin with");

@@ -129,7 +129,8 @@ class hash_map : public internal::hash_map_face<Key, Value, Hash> {
   using hasher = Hash;
   using record = std::pair<Key, Value>;
 
-  explicit hash_map(Hash hash = Hash()) : face({table_hash_of(std::move(hash))}) {}
+  hash_map() : hash_map(Hash()) {}
+  explicit hash_map(Hash hash) : face({table_hash_of(std::move(hash))}) {}
   hash_map(std::initializer_list<record> records) : hash_map() {
     for (const record& r : records) this->insert(r.first, r.second);
   }

@@ -11,7 +11,8 @@
 // Keys: integers, floating-point numbers, enumerations, strings, bytes, pairs, tuples and arrays of
 // these, and types of your own (key_encoding.hpp). Values: any movable type. Strings are passed as
 // std::string_view. Values that cannot be copied have insert(), upsert(), try_emplace(), visit(),
-// extract() and erase(). A value that is neither trivially copyable nor a string is an object of
+// extract() and erase(). A value must not throw when it is moved: extract() would lose it. A value
+// that is neither trivially copyable nor a string is an object of
 // its own on the heap. update() and compute() replace it by a changed copy.
 //
 // Thread-safety: any thread may call any function at any time, except constructors, destructor,
@@ -132,8 +133,8 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   // A part of the map: bounds, made by split().
   using part = which_keys;
 
-  explicit ordered_map(choice which = choice::automatic)
-      : face(internal::tree_maker<tree>{which}) {}
+  ordered_map() : ordered_map(choice::automatic) {}
+  explicit ordered_map(choice which) : face(internal::tree_maker<tree>{which}) {}
   ordered_map(std::initializer_list<record> records) : ordered_map() {
     for (const record& r : records) this->insert(r.first, r.second);
   }
@@ -203,16 +204,20 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   // --- neighbours ---
   // Each returns a record, or std::nullopt if there is none.
 
-  std::optional<record> front() const { return first_of(all); }
-  std::optional<record> back() const { return first_of(all.descending()); }
+  std::optional<record> front() const { return first_of(elidex::all); }
+  std::optional<record> back() const { return first_of(elidex::all.descending()); }
   // The first key that is not less than `key`. The standard's lower_bound() returns an iterator.
-  std::optional<record> lower_bound(key_argument key) const { return first_of(from(own(key))); }
+  std::optional<record> lower_bound(key_argument key) const {
+    return first_of(elidex::from(own(key)));
+  }
   std::optional<record> ceiling(key_argument key) const { return lower_bound(key); }
   // The first key that is greater than `key`.
-  std::optional<record> upper_bound(key_argument key) const { return first_of(above(own(key))); }
+  std::optional<record> upper_bound(key_argument key) const {
+    return first_of(elidex::above(own(key)));
+  }
   // The last key that is not greater than `key`.
   std::optional<record> floor(key_argument key) const {
-    return first_of(up_to(own(key)).descending());
+    return first_of(elidex::up_to(own(key)).descending());
   }
 
   // --- loading ---
@@ -289,7 +294,13 @@ class ordered_map<Key, Value>::cursor_type {
   bool valid() const noexcept { return at_.valid(); }
   // The key and the value, valid until the cursor moves.
   typename keys::view key() const { return keys::decoded(at_.key()); }
-  decltype(auto) value() const noexcept { return values::loaded(at_.value()); }
+  decltype(auto) value() const noexcept {
+    if constexpr (values::is_same) {
+      return at_.value();
+    } else {
+      return values::loaded(at_.value());
+    }
+  }
 
   void seek(key_argument key) { at_.seek(encoded(key).get()); }  // the smallest key >= `key`
   void seek_before(key_argument key) {
@@ -338,7 +349,7 @@ std::size_t ordered_map<Key, Value>::bulk_load(Range&& sorted) {
     if (this->empty()) {
       std::size_t loaded = 0;
       auto counted =
-          std::views::all(sorted) | std::views::transform([&](const auto& r) {
+          std::views::all(std::forward<Range>(sorted)) | std::views::transform([&](const auto& r) {
             ++loaded;
             return std::pair<typename keys::tree_key, Value>(encoded(r.first).get(), r.second);
           });
@@ -354,7 +365,7 @@ std::size_t ordered_map<Key, Value>::bulk_load(Range&& sorted) {
     if (last && !(*last < here))
       throw std::invalid_argument("elidex: bulk_load: keys do not ascend");
     last = here;
-    added += this->insert(r.first, r.second) ? 1U : 0U;
+    added += this->insert(r.first, std::forward<decltype(r)>(r).second) ? 1U : 0U;
   }
   return added;
 }

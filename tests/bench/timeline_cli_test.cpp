@@ -64,7 +64,7 @@ TEST_F(timeline, names_the_process_and_each_track) {
   EXPECT_EQ(names.size(), 12U);
   EXPECT_EQ(sorted.size(), 12U);
   EXPECT_EQ(names[0], "thread 0 (socket 0, core 0)");
-  EXPECT_EQ(names[11], "thread 11 (socket 1, core 11)");
+  EXPECT_EQ(names[11], "thread 11 (socket 1, core 13)");
   for (const json& bar : of_phase("X")) EXPECT_TRUE(names.contains(bar.at("tid").get<int>()));
 }
 

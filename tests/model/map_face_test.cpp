@@ -5,8 +5,10 @@
 #include <array>
 #include <cmath>
 #include <compare>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -553,6 +555,96 @@ TEST(MapBounds, Prefixes) {
   ordered_map<std::array<std::uint8_t, 3>, int> bytes{{{255, 255, 1}, 1}, {{255, 254, 1}, 2}};
   EXPECT_EQ(sum(bytes, prefix(255)), 3);
   EXPECT_EQ(sum(bytes, prefix(255, 255)), 1);
+}
+
+// A bound that separates two leaves, from either side.
+template <class Key>
+void expect_no_key_outside_of_bounds() {
+  ordered_map<Key, int> map;
+  const auto key = [](std::size_t n) {
+    if constexpr (std::same_as<Key, std::string>) {
+      return std::to_string(100'000 + n);
+    } else {
+      return static_cast<Key>(n);
+    }
+  };
+  constexpr std::size_t many = 2'000;
+  for (std::size_t n = 0; n < many; ++n) map.insert(key(n), 1);
+  const auto nothing = [](auto&&...) {};
+  for (std::size_t n = 0; n + 20 < many; ++n) {
+    EXPECT_EQ(map.scan_n(between(key(n), key(n)).descending(), 9, nothing), 0U);
+    EXPECT_EQ(map.scan_n(closed(key(n), key(n)).descending(), 9, nothing), 1U);
+    EXPECT_EQ(map.scan(closed(key(n), key(n)), nothing), 1U);
+    EXPECT_EQ(map.scan_n(between(key(n), key(n + 20)).descending(), 99, nothing), 20U);
+    EXPECT_EQ(std::ranges::distance(map.range(between(key(n), key(n + 16)).descending())), 16);
+  }
+  EXPECT_EQ(map.erase(between(key(600), key(600 + 256)).descending()), 256U);
+  EXPECT_EQ(map.size(), many - 256);
+}
+TEST(MapBounds, NoKeyOutsideOfThem) {
+  expect_no_key_outside_of_bounds<std::uint64_t>();
+  expect_no_key_outside_of_bounds<std::string>();
+}
+
+TEST(MapBounds, IntegersThatAreNoKeys) {
+  const auto nothing = [](auto&&...) {};
+  ordered_map<std::uint8_t, int> bytes;
+  for (int n = 0; n < 200; ++n) bytes.insert(static_cast<std::uint8_t>(n), n);
+  EXPECT_EQ(bytes.scan(below(300), nothing), 200U);
+  EXPECT_EQ(bytes.scan(from(-1), nothing), 200U);
+  EXPECT_EQ(bytes.scan(from(256), nothing), 0U);
+  EXPECT_EQ(bytes.scan(up_to(-1).descending(), nothing), 0U);
+  ordered_map<std::int64_t, int> signed_keys;
+  for (int n = -5; n < 10; ++n) signed_keys.insert(n, n);
+  EXPECT_EQ(signed_keys.scan(between(-1, 10U), nothing), 11U);
+  EXPECT_EQ(signed_keys.scan(up_to(~std::uint64_t{0}), nothing), 15U);
+  ordered_map<std::uint64_t, int> unsigned_keys{{0, 0}, {1, 1}};
+  EXPECT_EQ(unsigned_keys.scan(between(-1, 10), nothing), 2U);
+}
+
+TEST(OrderedMapSplit, OfStringsIsAboutEven) {
+  ordered_map<std::string, int> map;
+  for (int n = 0; n < 400; ++n) map.insert(std::to_string(100'000 + n), n);
+  for (const auto& part : map.split(8)) {
+    const std::size_t keys = map.scan(part, [](auto&&...) {});
+    EXPECT_GT(keys, 20U);
+    EXPECT_LT(keys, 110U);
+  }
+}
+
+TEST(OrderedMapCursor, OfStringValues) {
+  ordered_map<int, std::string> map{{1, "one"}};
+  auto cursor = map.cursor();
+  cursor.seek_first();
+  EXPECT_EQ(cursor.value(), "one");
+}
+
+struct only_moves {
+  explicit only_moves(int n) : handle(n) {}
+  only_moves(only_moves&&) = default;
+  only_moves& operator=(only_moves&&) = default;
+  int handle;
+};
+struct never_assigned {
+  explicit never_assigned(std::string s) : text(std::move(s)) {}
+  const std::string text;
+  friend bool operator==(const never_assigned&, const never_assigned&) = default;
+};
+TEST(MapValues, OfUnusualTypes) {
+  ordered_map<int, only_moves> handles;
+  EXPECT_TRUE(handles.insert(1, only_moves(7)));
+  EXPECT_EQ(handles.extract(1)->handle, 7);
+  EXPECT_TRUE(handles.empty());
+  hash_map<bool, never_assigned> texts;
+  EXPECT_TRUE(texts.get_or_insert(true, [] { return never_assigned("a"); }).second);
+  EXPECT_EQ(texts.extract(true)->text, "a");
+  ordered_map<int, std::unique_ptr<int>> owners;
+  std::vector<std::pair<int, std::unique_ptr<int>>> records;
+  records.emplace_back(1, std::make_unique<int>(1));
+  owners.bulk_load(std::ranges::subrange(std::move_iterator(records.begin()),
+                                         std::move_iterator(records.end())));
+  EXPECT_EQ(records.front().second, nullptr);
+  EXPECT_EQ(owners.size(), 1U);
 }
 
 TEST(OrderedMapRange, IsAnInputRange) {

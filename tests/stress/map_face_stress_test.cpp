@@ -190,6 +190,20 @@ TYPED_TEST(BoundedScanStress, ScansInBothDirectionsAreSnapshots) {
   EXPECT_EQ(broken_windows<TypeParam>(static_cast<u64>(repetitions(5'000))), 0U);
 }
 
+// compute() gives back the chained blocks of keys that it erases.
+TEST(ComputeStress, KeepsNoChainedBlocks) {
+  hash_index<u64, u64, same_for_all> map;
+  run_threads(3, [&](unsigned, random_numbers& random) {
+    for (int i = 0; i < repetitions(20'000); ++i) {
+      map.compute(random.below(9),
+                  [](std::optional<u64>& v) { v = v ? std::nullopt : std::optional<u64>(1); });
+    }
+  });
+  for (u64 key = 0; key < 9; ++key) map.erase(key);
+  EXPECT_EQ(map.size(), 0U);
+  EXPECT_EQ(map.stats().chained_blocks, 0U);
+}
+
 // Each object comes out of the map once, alive, while visitors look at it.
 template <class Map>
 void extract_each_once() {

@@ -120,12 +120,10 @@ class map_face {
   // if another thread adds the key meanwhile.
   template <class... Args>
   bool try_emplace(key_argument key, Args&&... args) {
+    static_assert(std::constructible_from<Value, Args...>,
+                  "the value cannot be constructed from these arguments");
     if (contains(key)) return false;
-    if constexpr (std::same_as<value_argument, std::string_view>) {
-      return insert(key, Value(std::forward<Args>(args)...));
-    } else {
-      return insert(key, Value(std::forward<Args>(args)...));
-    }
+    return insert(key, Value(std::forward<Args>(args)...));
   }
   // Returns the value of `key`, and whether it added the key. Adds an absent key with the value
   // that make() returns, as one atomic step. Rules for make(): as for compute().
@@ -140,7 +138,7 @@ class map_face {
       compute(key, [&](std::optional<Value>& value) {
         added = !value;
         if (added) value.emplace(make());
-        result = value;
+        result.emplace(*value);
       });
       return {*std::move(result), added};
     }
@@ -225,13 +223,19 @@ class map_face {
   }
   // Removes `key` and returns its value, or std::nullopt if the key is absent. A value that can be
   // moved but not copied is moved out when no reader can see it any more. extract() then waits for
-  // functions that visit() and scan() call in other threads, and throws std::logic_error from
-  // inside such a function, with nothing removed.
+  // functions that maps call in other threads. From inside a function that a map calls, it throws
+  // std::logic_error, with nothing removed.
   std::optional<Value> extract(key_argument key) {
-    if constexpr (values::can_be_copied) {
+    if constexpr (!values::is_same) {
+      std::optional<tree_value> taken;
+      table().compute(encoded(key).get(),
+                      [&](std::optional<tree_value>& raw) { taken = std::exchange(raw, {}); });
+      return values::loaded(std::move(taken));
+    } else if constexpr (values::can_be_copied) {
       std::optional<Value> taken;
       compute(key, [&](std::optional<Value>& value) {
-        taken = value;
+        taken.reset();
+        if (value) taken.emplace(*value);
         value.reset();
       });
       return taken;

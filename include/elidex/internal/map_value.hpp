@@ -65,7 +65,7 @@ template <class Value>
   requires(std::is_trivially_copyable_v<Value> && !plain_value<Value>)
 struct map_value<Value> {
   static constexpr bool is_plain = true;
-  static constexpr bool can_be_copied = true;
+  static constexpr bool can_be_copied = std::copy_constructible<Value>;
   static constexpr bool is_same = false;
   using tree_value = raw_value<Value>;
   using argument = const Value&;

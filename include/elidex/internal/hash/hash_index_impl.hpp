@@ -22,7 +22,9 @@ class hash_index<Key, Value, Hash, Rules>::operation {
   operation(const operation&) = delete;
   operation& operator=(const operation&) = delete;
   ~operation() {
-    if (spare_ != nullptr) map_.blocks_.deallocate(spare_);
+    for (block* b : {spare_, unused_}) {
+      if (b != nullptr) map_.blocks_.deallocate(b);
+    }
     if constexpr (owns_blobs) {
       if (key_blob_ != nullptr) destroy_key(&map_, key_blob_);
       if (retired_key_ != nullptr) map_.retire_list_.retire(retired_key_, &destroy_key);
@@ -63,7 +65,8 @@ class hash_index<Key, Value, Hash, Rules>::operation {
 
   bool has_block() const noexcept { return spare_ != nullptr; }
   block* take_block() noexcept { return std::exchange(spare_, nullptr); }
-  void give_block(block* unused) noexcept { spare_ = unused; }
+  // At most once. An earlier attempt may have provided a block, too.
+  void give_block(block* unused) noexcept { unused_ = unused; }
   record take_record(key_argument key, value_argument value) noexcept {
     return {keys::slot_of(key, keys::needs_blob(key) ? std::exchange(key_blob_, nullptr) : nullptr),
             take_value(value)};
@@ -96,6 +99,7 @@ class hash_index<Key, Value, Hash, Rules>::operation {
 
   hash_index& map_;
   block* spare_ = nullptr;
+  block* unused_ = nullptr;
   blob* key_blob_ = nullptr;
   blob* retired_key_ = nullptr;
   typename values::object* value_ = nullptr;
@@ -641,7 +645,7 @@ template <class Key, class Value, class Hash, class Rules>
 std::optional<Value> hash_index<Key, Value, Hash, Rules>::extract(key_argument key)
   requires(values::owns_objects && !values::makes_objects)
 {
-  refuse_if_pinned("elidex: extract() was called by a visitor");
+  refuse_if_pinned("elidex: extract() was called by a function that a map calls");
   operation op(*this);
   if (!erase(key, op)) return std::nullopt;
   wait_for_pins();

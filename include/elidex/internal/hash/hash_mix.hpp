@@ -60,7 +60,8 @@ struct default_hash;
 template <std::integral Key>
 struct default_hash<Key> {
   std::uint64_t operator()(Key key) const noexcept {
-    using unsigned_key = std::make_unsigned_t<Key>;
+    using unsigned_key =
+        std::make_unsigned_t<std::conditional_t<std::same_as<Key, bool>, std::uint8_t, Key>>;
     const auto word = static_cast<std::uint64_t>(static_cast<unsigned_key>(key));
     return folded_product(folded_product(word ^ hash_factor_2, hash_factor_1), hash_factor_2);
   }

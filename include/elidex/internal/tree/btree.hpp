@@ -526,7 +526,8 @@ void btree<Key, Value, Sync, Shape>::multi_get(std::span<const key_argument> wan
     }
     const value_slot slot = p.as_leaf().value(f.rank);
     if (!p.still_valid()) return false;
-    found[i] = values::owned(slot);
+    found[i].reset();
+    found[i].emplace(values::owned(slot));
     return true;
   };
   look_up_together(
@@ -916,7 +917,7 @@ template <class Key, class Value, class Sync, class Shape>
 std::optional<Value> btree<Key, Value, Sync, Shape>::extract(key_argument key)
   requires(values::owns_objects && !values::makes_objects)
 {
-  refuse_if_pinned("elidex: extract() was called by a visitor");
+  refuse_if_pinned("elidex: extract() was called by a function that a map calls");
   const search_key where = keys::search_key_of(key);
   operation op(*this);
   op.keep_value();

@@ -497,8 +497,10 @@ class btree_inner {
   // Leaves at most `wanted` of them, evenly.
   static void thin_out(std::vector<owned_key>& all, std::size_t wanted) {
     if (all.size() <= wanted) return;
-    for (std::size_t i = 0; i < wanted; ++i)
-      all[i] = std::move(all[(i + 1) * (all.size() + 1) / (wanted + 1) - 1]);
+    for (std::size_t i = 0; i < wanted; ++i) {
+      const std::size_t from = (i + 1) * (all.size() + 1) / (wanted + 1) - 1;
+      if (from != i) all[i] = std::move(all[from]);
+    }
     all.resize(wanted);
   }
 

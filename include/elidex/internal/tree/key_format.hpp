@@ -226,6 +226,8 @@ struct key_format<std::vector<std::byte>> : bytes_format<std::vector<std::byte>>
 // A key of several members.
 template <class Key, class... Members>
 struct members_format {
+  static_assert(!has_key_encoding<Key>,
+                "pairs, tuples and arrays have an order already: wrap the type to give it another");
   static constexpr bool is_fixed = ((key_format<Members>::fixed_bytes != 0) && ...);
   static constexpr std::size_t fixed_bytes =
       is_fixed ? (std::size_t{0} + ... + key_format<Members>::fixed_bytes) : 0;

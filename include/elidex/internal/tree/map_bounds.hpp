@@ -16,6 +16,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,16 +45,14 @@ class map_bounds {
     return which;
   }
   map_bounds() = default;
-  template <class Given>
-  explicit map_bounds(const bounds<Given>& which)
+  template <class Lower, class Upper>
+  explicit map_bounds(const bounds<Lower, Upper>& which)
       : without_lower_(which.is_without_lower()),
         with_upper_(which.is_with_upper()),
         descends_(which.descends()) {
-    if constexpr (!std::is_same_v<Given, no_key>) {
-      static_assert(std::is_convertible_v<const Given&, typename keys::argument>,
-                    "these bounds are no keys of the map");
-      if (which.lower()) set_lower(*which.lower());
-      if (which.upper()) set_upper_code(tree_key(encoded(*which.upper()).get()));
+    if constexpr (!std::is_same_v<Lower, no_key>) {
+      if (which.lower()) bound_below(*which.lower());
+      if (which.upper()) bound_above(*which.upper());
     }
   }
   template <class... First>
@@ -86,6 +85,11 @@ class map_bounds {
     range.without_lower = without_lower_;
     range.with_upper = with_upper_;
     range.descends = descends_;
+    if (is_empty_) {
+      range.lower.emplace(lower_);
+      range.upper.emplace(lower_);
+      range.with_upper = false;
+    }
     return range;
   }
   bool descends() const noexcept { return descends_; }
@@ -96,7 +100,7 @@ class map_bounds {
       set_upper_code(tree_key(encoded(last).get()));
       with_upper_ = false;
     } else {
-      set_lower(last);
+      set_lower_code(tree_key(encoded(last).get()));
       without_lower_ = true;
     }
   }
@@ -108,12 +112,52 @@ class map_bounds {
 
   template <class Given>
   static typename keys::encoded encoded(const Given& key) {
+    static_assert(std::is_convertible_v<const Given&, typename keys::argument>,
+                  "these bounds are no keys of the map");
+    static_assert(!std::is_floating_point_v<Given> || !std::is_integral_v<Key>,
+                  "the bounds of integer keys are integers");
     return typename keys::encoded(static_cast<typename keys::argument>(key));
   }
+  // Integers that are no keys of the map bound either all of its keys or none.
   template <class Given>
-  void set_lower(const Given& key) {
+  static constexpr bool is_other_integer =
+      std::is_integral_v<Given> && std::is_integral_v<Key> && !std::is_same_v<Given, Key> &&
+      !std::is_same_v<Given, bool> && !std::is_same_v<Key, bool>;
+  template <class Given>
+  static bool is_below_all(const Given& key) noexcept {
+    if constexpr (is_other_integer<Given>) {
+      return std::is_signed_v<Given> && key < Given{} &&
+             (std::is_unsigned_v<Key> ||
+              static_cast<std::intmax_t>(key) <
+                  static_cast<std::intmax_t>(std::numeric_limits<Key>::min()));
+    } else {
+      return false;
+    }
+  }
+  template <class Given>
+  static bool is_above_all(const Given& key) noexcept {
+    if constexpr (is_other_integer<Given>) {
+      return (std::is_unsigned_v<Given> || !(key < Given{})) &&
+             static_cast<std::uintmax_t>(key) >
+                 static_cast<std::uintmax_t>(std::numeric_limits<Key>::max());
+    } else {
+      return false;
+    }
+  }
+  template <class Given>
+  void bound_below(const Given& key) {
+    if (is_below_all(key)) return;
+    if (is_above_all(key)) return be_empty();
     set_lower_code(tree_key(encoded(key).get()));
   }
+  template <class Given>
+  void bound_above(const Given& key) {
+    if (is_above_all(key)) return;
+    if (is_below_all(key)) return be_empty();
+    set_upper_code(tree_key(encoded(key).get()));
+  }
+  // No key is behind a key and not behind it.
+  void be_empty() noexcept { is_empty_ = true; }
   void set_lower_code(tree_key key) {
     lower_ = std::move(key);
     has_lower_ = true;
@@ -152,6 +196,7 @@ class map_bounds {
   // Not std::optional, about which GCC 12 warns without cause when it holds a string.
   tree_key lower_{};
   tree_key upper_{};
+  bool is_empty_ = false;
   bool has_lower_ = false;
   bool has_upper_ = false;
   bool without_lower_ = false;

@@ -47,8 +47,11 @@ class collected_range {
   void collect(const tree_range<typename Tree::key_argument>& which) {
     const bool has_lower = which.lower.has_value();
     const bool has_upper = which.upper.has_value();
-    // A walk that begins behind its end would not find the end.
-    if (has_lower && has_upper && *which.upper < *which.lower) return;
+    // A walk that begins behind its end, or in another leaf, would not find the end.
+    if (has_lower && has_upper && !(*which.lower < *which.upper)) {
+      const bool is_one_key = !(*which.upper < *which.lower);
+      if (!is_one_key || which.without_lower || !which.with_upper) return;
+    }
     const search_key lower = has_lower ? Tree::keys::search_key_of(*which.lower) : search_key{};
     const search_key upper = has_upper ? Tree::keys::search_key_of(*which.upper) : search_key{};
     if (which.descends && limit_ != collector::unlimited) {
