@@ -628,7 +628,6 @@ struct only_moves {
 struct never_assigned {
   explicit never_assigned(std::string s) : text(std::move(s)) {}
   const std::string text;
-  friend bool operator==(const never_assigned&, const never_assigned&) = default;
 };
 TEST(MapValues, OfUnusualTypes) {
   ordered_map<int, only_moves> handles;
