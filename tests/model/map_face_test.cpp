@@ -637,6 +637,12 @@ TEST(MapValues, OfUnusualTypes) {
   hash_map<bool, never_assigned> texts;
   EXPECT_TRUE(texts.get_or_insert(true, [] { return never_assigned("a"); }).second);
   EXPECT_EQ(texts.extract(true)->text, "a");
+  ordered_map<int, std::optional<int>> optionals{{1, std::nullopt}};
+  EXPECT_FALSE(optionals.compute(1, [](std::optional<std::optional<int>>& v) {
+    EXPECT_TRUE(v.has_value());
+    v.reset();
+  }));
+  EXPECT_TRUE(optionals.empty());
   ordered_map<int, std::unique_ptr<int>> owners;
   std::vector<std::pair<int, std::unique_ptr<int>>> records;
   records.emplace_back(1, std::make_unique<int>(1));

@@ -190,6 +190,39 @@ TYPED_TEST(BoundedScanStress, ScansInBothDirectionsAreSnapshots) {
   EXPECT_EQ(broken_windows<TypeParam>(static_cast<u64>(repetitions(5'000))), 0U);
 }
 
+// A scan by a cursor is no snapshot.
+class scanned_by_cursor {
+ public:
+  bool insert(u64 key, u64 value) { return map_.insert(key, value); }
+  bool erase(u64 key) { return map_.erase(key); }
+  template <class Fn>
+  void scan(const tree_range<u64>& which, std::size_t limit, Fn&& fn) const {
+    auto at = map_.cursor();
+    if (which.descends) {
+      at.seek_last();
+    } else {
+      at.seek_first();
+    }
+    for (; at.valid() && limit > 0; --limit) {
+      fn(at.key(), at.value());
+      if (which.descends) {
+        at.prev();
+      } else {
+        at.next();
+      }
+    }
+  }
+
+ private:
+  btree<u64, u64, optimistic, fan_out<2, 3>> map_;
+};
+TEST(BoundedScanStressCanary, AWalkIsNoSnapshot) {
+  u64 broken = 0;
+  for (int i = 0; i < 100 && broken == 0; ++i)
+    broken = broken_windows<scanned_by_cursor>(static_cast<u64>(repetitions(5'000)));
+  EXPECT_NE(broken, 0U);
+}
+
 // compute() gives back the chained blocks of keys that it erases.
 TEST(ComputeStress, KeepsNoChainedBlocks) {
   hash_index<u64, u64, same_for_all> map;

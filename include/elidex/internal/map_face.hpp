@@ -6,12 +6,10 @@
 // Table is a tree or a hash table. Maker makes it.
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <functional>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <stdexcept>
 #include <type_traits>

@@ -385,9 +385,6 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   template <class Fn>
   op_status try_compute(const search_key& where, key_argument key, Fn& fn, operation& op,
                         std::exception_ptr& thrown) noexcept;
-  template <class Fn>
-  static op_status change_in_place(leaf& l, unsigned rank, Fn& fn,
-                                   std::exception_ptr& thrown) noexcept;
 
   op_status split_leaf(position& p, unsigned insert_rank, operation& op) noexcept;
   template <class Decide>
@@ -785,7 +782,7 @@ bool btree<Key, Value, Sync, Shape>::compute_in_place(const search_key& where, k
       s = run_changing(op, [&] {
         return sync_.exclusive([&] {
           return try_erase(where, op, [&](leaf& l, unsigned rank) {
-            return change_in_place(l, rank, fn, thrown);
+            return compute_in_slot(l, rank, fn, thrown);
           });
         });
       });
@@ -815,45 +812,16 @@ auto btree<Key, Value, Sync, Shape>::try_compute(const search_key& where, key_ar
     if (!op.has_key(key)) return op_status::need_memory;
   }
   if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
-  op_status s = op_status::unmade;
-  if (f.exact) {
-    s = change_in_place(l, f.rank, fn, thrown);
-  } else {
-    std::optional<Value> value;
-    try {
-      fn(value);
-      if (value) s = op_status::yes;
-    } catch (...) {
-      thrown = std::current_exception();
-      s = op_status::threw;
-    }
-    if (s == op_status::yes) l.insert(f.rank, op.take_key(key), *value);
-  }
+  std::optional<Value> value;
+  const op_status s =
+      f.exact ? compute_in_slot(l, f.rank, fn, thrown) : compute_absent(value, fn, thrown);
+  if (s == op_status::yes) l.insert(f.rank, op.take_key(key), *value);
   if (s == op_status::yes || s == op_status::changed) {
     l.lock.unlock();
   } else {
     l.lock.unlock_unchanged(p.seen);
   }
   return s;
-}
-
-// Runs fn on the value in a leaf that the caller has locked. Changes nothing if the result is not
-// `changed`.
-template <class Key, class Value, class Sync, class Shape>
-template <class Fn>
-auto btree<Key, Value, Sync, Shape>::change_in_place(leaf& l, unsigned rank, Fn& fn,
-                                                     std::exception_ptr& thrown) noexcept
-    -> op_status {
-  std::optional<Value> value(l.value(rank));
-  try {
-    fn(value);
-  } catch (...) {
-    thrown = std::current_exception();
-    return op_status::threw;
-  }
-  if (!value) return op_status::erases;
-  l.set_value(rank, *value);
-  return op_status::changed;
 }
 
 // A region cannot make the new object. So this function reads, computes, and takes the result into

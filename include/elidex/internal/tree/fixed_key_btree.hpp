@@ -906,18 +906,8 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::compute(Key key, Fn&& fn
       return true;
     }
     if (s == op_status::erases) {
-      s = erase_if(key, [&](leaf& l, unsigned slot) {
-        std::optional<Value> value(l.value(slot));
-        try {
-          fn(value);
-        } catch (...) {
-          thrown = std::current_exception();
-          return op_status::threw;
-        }
-        if (!value) return op_status::erases;
-        l.set_value(slot, *value);
-        return op_status::changed;
-      });
+      s = erase_if(key,
+                   [&](leaf& l, unsigned slot) { return compute_in_slot(l, slot, fn, thrown); });
       if (s == op_status::no) continue;  // another thread has erased the key
       if (s == op_status::yes) return false;
     }
@@ -954,15 +944,8 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_compute(
     l.lock.unlock_unchanged(p.seen);
     return op_status::full;
   }
-  op_status s = op_status::unmade;
   std::optional<Value> value;
-  try {
-    fn(value);
-    if (value) s = op_status::yes;
-  } catch (...) {
-    thrown = std::current_exception();
-    s = op_status::threw;
-  }
+  const op_status s = compute_absent(value, fn, thrown);
   if (s == op_status::yes) l.insert(key, *value);
   l.lock.unlock();  // making room may have moved keys
   return s;

@@ -306,12 +306,28 @@ using word_of_bytes = std::conditional_t<
     std::conditional_t<Bytes <= 2, std::uint16_t,
                        std::conditional_t<Bytes <= 4, std::uint32_t, std::uint64_t>>>;
 
-// The word of a key whose bytes fill it only in part: behind them are zeros.
-template <class Word, class Format, class Key>
-Word word_of(const Key& key) noexcept {
-  std::array<char, sizeof(Word)> bytes{};
-  Format::put(bytes.data(), key);
-  return take_big_endian<Word>(bytes.data());
+// The integer or wide_key with these bytes, and the reverse.
+template <class TreeKey>
+TreeKey key_of_bytes(const std::array<char, sizeof(TreeKey)>& bytes) noexcept {
+  if constexpr (is_wide_key<TreeKey>) {
+    TreeKey key;
+    for (std::size_t i = 0; i < key.words.size(); ++i)
+      key.words[i] = take_big_endian<std::uint64_t>(bytes.data() + 8 * i);
+    return key;
+  } else {
+    return take_big_endian<TreeKey>(bytes.data());
+  }
+}
+template <class TreeKey>
+std::array<char, sizeof(TreeKey)> bytes_of_key(const TreeKey& key) noexcept {
+  std::array<char, sizeof(TreeKey)> bytes;
+  if constexpr (is_wide_key<TreeKey>) {
+    for (std::size_t i = 0; i < key.words.size(); ++i)
+      put_big_endian(bytes.data() + 8 * i, key.words[i]);
+  } else {
+    put_big_endian(bytes.data(), key);
+  }
+  return bytes;
 }
 
 // How a map passes keys on. `argument` is what its functions take, `view` what visitors get.
@@ -330,13 +346,10 @@ struct map_key {
   class encoded {
    public:
     explicit encoded(const Key& key) {
-      if constexpr (is_word) {
-        key_ = word_of<tree_key, format>(key);
-      } else if constexpr (is_wide) {
-        std::array<char, sizeof(tree_key)> whole{};
+      if constexpr (is_word || is_wide) {
+        std::array<char, sizeof(tree_key)> whole{};  // zeros behind the key
         format::put(whole.data(), key);
-        for (std::size_t i = 0; i < key_.words.size(); ++i)
-          key_.words[i] = take_big_endian<std::uint64_t>(whole.data() + 8 * i);
+        key_ = key_of_bytes<tree_key>(whole);
       } else {
         format::add(key_, key, true);
       }
@@ -354,15 +367,8 @@ struct map_key {
   };
 
   static Key decoded(const typename key_codec<tree_key>::argument& from) {
-    if constexpr (is_word) {
-      std::array<char, sizeof(tree_key)> whole;
-      put_big_endian(whole.data(), from);
-      return format::get(whole.data());
-    } else if constexpr (is_wide) {
-      std::array<char, sizeof(tree_key)> whole;
-      for (std::size_t i = 0; i < from.words.size(); ++i)
-        put_big_endian(whole.data() + 8 * i, from.words[i]);
-      return format::get(whole.data());
+    if constexpr (is_word || is_wide) {
+      return format::get(bytes_of_key<tree_key>(from).data());
     } else {
       std::string_view left = from;
       return format::take(left, true);

@@ -85,14 +85,13 @@ class map_bounds {
     range.without_lower = without_lower_;
     range.with_upper = with_upper_;
     range.descends = descends_;
-    if (is_empty_) {
+    if (is_empty_) {  // half-open, from a key to the same key
       range.lower.emplace(lower_);
       range.upper.emplace(lower_);
       range.with_upper = false;
     }
     return range;
   }
-  bool descends() const noexcept { return descends_; }
 
   // Leaves only the keys behind this one, in the direction of the range.
   void continue_behind(const Key& last) {
@@ -156,7 +155,6 @@ class map_bounds {
     if (is_below_all(key)) return be_empty();
     set_upper_code(tree_key(encoded(key).get()));
   }
-  // No key is behind a key and not behind it.
   void be_empty() noexcept { is_empty_ = true; }
   void set_lower_code(tree_key key) {
     lower_ = std::move(key);
@@ -182,14 +180,7 @@ class map_bounds {
     } else {
       std::array<char, sizeof(tree_key)> whole{};
       std::copy(bytes.begin(), bytes.end(), whole.begin());
-      if constexpr (is_wide_key<tree_key>) {
-        tree_key key;
-        for (std::size_t i = 0; i < key.words.size(); ++i)
-          key.words[i] = take_big_endian<std::uint64_t>(whole.data() + 8 * i);
-        return key;
-      } else {
-        return take_big_endian<tree_key>(whole.data());
-      }
+      return key_of_bytes<tree_key>(whole);
     }
   }
 

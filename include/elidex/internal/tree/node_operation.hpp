@@ -21,9 +21,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "elidex/internal/memory/epoch.hpp"
@@ -47,6 +50,35 @@ enum class op_status : std::uint8_t {
 };
 
 struct no_pin {};
+
+// Runs the function of compute() on the value of a slot, under the locks that the value needs.
+// Changes nothing if the result is `erases` or `threw`.
+template <class Leaf, class Fn>
+op_status compute_in_slot(Leaf& l, unsigned slot, Fn& fn, std::exception_ptr& thrown) noexcept {
+  // Not deduced: a value may itself be an optional.
+  std::optional<std::remove_cvref_t<decltype(l.value(slot))>> value(std::in_place, l.value(slot));
+  try {
+    fn(value);
+  } catch (...) {
+    thrown = std::current_exception();
+    return op_status::threw;
+  }
+  if (!value) return op_status::erases;
+  l.set_value(slot, *value);
+  return op_status::changed;
+}
+
+// Runs it for a key that is absent. Yes: `value` is to be added.
+template <class Value, class Fn>
+op_status compute_absent(std::optional<Value>& value, Fn& fn, std::exception_ptr& thrown) noexcept {
+  try {
+    fn(value);
+  } catch (...) {
+    thrown = std::current_exception();
+    return op_status::threw;
+  }
+  return value ? op_status::yes : op_status::unmade;
+}
 
 // Tree has leaf_pool_, inner_pool_, splits_, merges_ and redistributions_, and a retire_list_ if it
 // defers reclamation.

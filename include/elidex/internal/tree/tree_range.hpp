@@ -1,7 +1,9 @@
 // The bounds of a range of a tree, and the scan of one.
 //
-//   tree_range<std::uint64_t> which{.lower = 10, .upper = 20};   // 10 <= key < 20
-//   scan_range(tree, which, limit, [](std::uint64_t key, const auto& value) { ... });
+//   tree_range<std::uint64_t> which;
+//   which.lower = 10;
+//   which.upper = 20;   // 10 <= key < 20
+//   tree.scan(which, limit, [](std::uint64_t key, const auto& value) { ... });
 //
 // Thread-safety: as the tree's.
 // Errors: std::bad_alloc, std::invalid_argument for a bound that cannot be a key, and what the
@@ -12,7 +14,6 @@
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <type_traits>
 
 #include "elidex/internal/tree/range_collector.hpp"
 #include "elidex/internal/visitor.hpp"
