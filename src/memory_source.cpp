@@ -78,6 +78,12 @@ void memory_source::give_back_zeroed(void* memory, std::size_t bytes) noexcept {
   discount(bytes);
 }
 
+bool memory_source::discard_pages(void* memory, std::size_t bytes) noexcept {
+  if (resource_ != nullptr || !internal::discard_pages(memory, bytes)) return false;
+  discount(bytes);
+  return true;
+}
+
 bool memory_source::may_obtain(std::size_t bytes) const noexcept {
   // relaxed, without a partner: another thread may obtain memory right afterwards.
   const std::size_t now = bytes_.load(std::memory_order_relaxed);

@@ -28,10 +28,12 @@
 // A table that cannot grow for lack of memory continues with longer chains. The destructor,
 // reclaim(), size(), empty(), memory_bytes() and stats() never throw.
 // Memory: the table doubles when its keys fill more than 75 % of its slots. 8-byte keys and values
-// take 24 to 49 bytes for each pair. The table grows in place, without a second table. It does not
-// shrink. Later keys reuse the slots that erase() empties. Up to half of the slots may be empty, so
-// prefer std::string for values of more than some hundred bytes. Ten integer keys take 1.4 KB.
-// Where the memory comes from and how much it may be: memory_options.hpp.
+// take 24 to 49 bytes for each pair. The table grows in place, without a second table. It halves
+// when its keys fill less than 15 % of its slots and half of it is 2 MiB or more. The pages go back
+// to the system, unless they came from a memory resource. Later keys reuse the slots that erase()
+// empties. Up to half of the slots may be empty, so prefer std::string for values of more than some
+// hundred bytes. Ten integer keys take 1.4 KB. Where the memory comes from and how much it
+// may be: memory_options.hpp.
 // fork(): a child has its own copy of the map. The child may use and destroy the copy if no other
 // thread was inside a call of the map when the process forked. Otherwise a bucket or pool that such
 // a thread had locked stays locked in the child.
@@ -106,6 +108,7 @@ using internal::default_hash;
 struct hash_map_stats {
   std::int64_t restarts = 0;  // attempts discarded because another thread changed the bucket
   std::int64_t splits = 0;    // of buckets
+  std::int64_t merges = 0;    // likewise
   std::size_t buckets = 0;    // including buckets that have received no keys yet
   std::size_t chained_blocks = 0;
   std::size_t retired_objects = 0;  // unlinked memory that waits until no reader can reach it
@@ -159,9 +162,10 @@ class hash_map : public internal::hash_map_face<Key, Value, Hash> {
     });
   }
 
-  // Grows the table so that `many` keys fit without further growth. Other threads may use the map
-  // during the call. Throws std::bad_alloc if memory runs out. The growth until then stays. If the
-  // table would be larger than the system's memory, reserve() throws at once and grows nothing.
+  // Grows the table so that `many` keys fit without further growth. The table then shrinks no
+  // further than that until the next reserve(). Other threads may use the map during the call.
+  // Throws std::bad_alloc if memory runs out. The growth until then stays. If the table would be
+  // larger than the system's memory, reserve() throws at once and grows nothing.
   void reserve(std::size_t many) { this->table().reserve(many); }
 
   hash_map_stats stats() const noexcept {
@@ -170,6 +174,7 @@ class hash_map : public internal::hash_map_face<Key, Value, Hash> {
     const internal::hash_index_stats s = made->stats();
     return {.restarts = s.restarts,
             .splits = s.splits,
+            .merges = s.merges,
             .buckets = s.buckets,
             .chained_blocks = s.chained_blocks,
             .retired_objects = s.retired_objects};

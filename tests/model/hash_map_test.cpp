@@ -5,7 +5,9 @@
 
 #include <array>
 #include <limits>
+#include <map>
 #include <new>
+#include <optional>
 #include <unordered_map>
 
 #include "support/hash_maps.hpp"
@@ -74,6 +76,77 @@ TEST(HashMap, GrowsFromTiny) {
   EXPECT_EQ(map.for_each([&](uint64_t k, uint64_t v) { EXPECT_EQ(expected.at(k), v); }),
             expected.size());
   EXPECT_GT(map.stats().splits, 1'000);
+}
+
+// The table follows the number of keys down and up again, and gives its memory back.
+TEST(HashMap, ShrinksAndGrowsAgain) {
+  constexpr uint64_t many = 300'000;
+  hash_index<uint64_t, uint64_t> map;
+  std::size_t large = 0;
+  for (uint64_t round = 0; round < 3; ++round) {
+    for (uint64_t i = 0; i < many; ++i) ASSERT_TRUE(map.insert(i, i + round));
+    large = map.memory_bytes();
+    for (uint64_t i = 0; i < many; ++i) {
+      if (i % 1'000 != 0) {
+        ASSERT_TRUE(map.erase(i));
+      }
+    }
+    EXPECT_LT(map.memory_bytes(), large / 3) << round;
+    EXPECT_GT(map.stats().merges, 10'000);
+    EXPECT_EQ(map.size(), many / 1'000);
+    for (uint64_t i = 0; i < many; i += 100)
+      ASSERT_EQ(map.get(i), i % 1'000 == 0 ? std::optional(i + round) : std::nullopt) << i;
+    std::size_t visited = map.for_each([&](uint64_t k, uint64_t v) { EXPECT_EQ(v, k + round); });
+    EXPECT_EQ(visited, many / 1'000);
+    for (uint64_t i = 0; i < many; i += 1'000) ASSERT_TRUE(map.erase(i));
+  }
+  EXPECT_EQ(map.size(), 0u);
+}
+
+TEST(HashMap, ShrinksNoFurtherThanReserved) {
+  constexpr uint64_t many = 300'000;
+  hash_index<uint64_t, uint64_t> map;
+  map.reserve(many);
+  const std::size_t reserved = map.memory_bytes();
+  for (uint64_t i = 0; i < many; ++i) map.insert(i, i);
+  for (uint64_t i = 0; i < many; ++i) map.erase(i);
+  EXPECT_GE(map.memory_bytes(), reserved);
+  map.reserve(0);
+  for (uint64_t i = 0; i < many; ++i) {
+    map.insert(i, i);
+    map.erase(i);
+  }
+  EXPECT_LT(map.memory_bytes(), reserved / 2);
+}
+
+// Random waves of insertions and erasures, with chains of every length, in the smallest buckets.
+TEST(HashMap, WavesOfTinyBuckets) {
+  const auto wave = [](auto&& map) {
+    std::map<uint64_t, uint64_t> expected;
+    random_numbers random(seed_or(7));
+    for (uint64_t i = 0; i < 60'000; ++i) {
+      const bool rises = i / 10'000 % 2 == 0;
+      const uint64_t key = random() % 2'000;
+      if (random() % 64 < (rises ? 60 : 1)) {
+        ASSERT_EQ(map.upsert(key, i), expected.insert_or_assign(key, i).second);
+      } else {
+        ASSERT_EQ(map.erase(key), expected.erase(key) == 1);
+      }
+      if (i % 1'000 != 0) continue;
+      ASSERT_EQ(map.size(), expected.size());
+      for (uint64_t k = 0; k < 2'000; ++k) {
+        const auto at = expected.find(k);
+        ASSERT_EQ(map.get(k), at == expected.end() ? std::nullopt : std::optional(at->second)) << k;
+      }
+      std::map<uint64_t, uint64_t> all;
+      map.for_each([&](uint64_t k, uint64_t v) { ASSERT_TRUE(all.emplace(k, v).second); });
+      ASSERT_EQ(all, expected);
+    }
+    EXPECT_GT(map.stats().merges, 300);
+  };
+  wave(hash_index<uint64_t, uint64_t, default_hash<uint64_t>, tiny_buckets>());
+  wave(hash_index<uint64_t, uint64_t, default_hash<uint64_t>, long_chains>());
+  wave(hash_index<uint64_t, uint64_t, no_hash, tiny_buckets>());
 }
 
 // What keys often look like, spread as evenly as by lot: so many find no room in their bucket.

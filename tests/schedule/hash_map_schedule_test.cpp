@@ -131,6 +131,58 @@ TEST(HashMapSchedulesCanary, ALookThatIgnoresTheSplitIsFound) {
   EXPECT_NE(explore<a_look_beside_a_split<ignores_versions>>(20'000), "");
 }
 
+// Erasures make the table shrink while others look for the keys that stay, and add keys that make
+// it grow again.
+template <class Rules>
+struct looks_beside_a_shrink {
+  static constexpr u64 steps = 3'000;
+  static constexpr std::array<u64, 2> staying{1, 6};
+  tiny<Rules, no_hash> map;
+  u64 missed = 0;
+
+  looks_beside_a_shrink() {
+    for (u64 key = 0; key < 16; ++key) map.insert(key, 10 + key);
+    for (u64 key = 0; key < 16; ++key) {
+      if (key != 1 && key != 6 && key != 7 && key != 15) map.erase(key);
+    }
+  }
+  std::vector<std::function<void()>> bodies() {
+    return {[this] {
+              for (const u64 key : std::array<u64, 2>{7, 15}) map.erase(key);
+              for (u64 i = 0; i < 6; ++i) map.erase(i * 16);  // absent
+              for (u64 i = 0; i < 4; ++i) map.upsert(6, 16);  // helps
+            },
+            [this] {
+              for (u64 i = 0; i < 6; ++i)
+                missed += map.get(staying[i % 2]) == 10 + staying[i % 2] ? 0u : 1u;
+            },
+            [this] {
+              for (const u64 key : std::array<u64, 6>{8, 24, 40, 56, 72, 88}) {
+                map.insert(key, 10 + key);
+                missed += map.get(key) == 10 + key ? 0u : 1u;
+              }
+            }};
+  }
+  std::string verdict() const {
+    if (missed != 0) return "a key was not found";
+    for (const u64 key : std::array<u64, 8>{1, 6, 8, 24, 40, 56, 72, 88}) {
+      if (map.get(key) != 10 + key) return "a key is lost";
+    }
+    if (map.size() != 8) return "the number of keys is wrong";
+    return map.stats().merges > 0 ? "" : "nothing was merged";
+  }
+};
+
+TEST(HashMapSchedules, LooksBesideAShrinkFindTheirKeys) {
+  EXPECT_EQ(explore<looks_beside_a_shrink<tiny_buckets>>(static_cast<u64>(3'000 * effort())), "");
+}
+TEST(HashMapSchedulesCanary, AShrinkThatDoesNotLookAgainIsFound) {
+  EXPECT_NE(explore<looks_beside_a_shrink<never_looks_again>>(50'000), "");
+}
+TEST(HashMapSchedulesCanary, AShrinkBesideLooksThatIgnoreLevelsIsFound) {
+  EXPECT_NE(explore<looks_beside_a_shrink<ignores_levels>>(20'000), "");
+}
+
 // An erase and an upsert of two keys beside the split of their bucket: neither comes back, nor is
 // lost.
 struct changes_beside_a_split {

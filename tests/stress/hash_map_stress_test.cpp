@@ -46,6 +46,56 @@ void run_threads(int threads, Body body) {
   }
 }
 
+// --- shrinking ---
+
+// Each thread fills the table with keys of its own and erases them again, so the table grows and
+// shrinks all the time. A few keys of each thread stay. Returns the first fault.
+template <class Map>
+std::string waves(int threads, u64 keys_each, int rounds) {
+  Map map;
+  std::array<std::string, 8> faults;
+  std::atomic<std::size_t> kept{0};
+  run_threads(threads, [&](int t, random_numbers& random) {
+    std::string& fault = faults[static_cast<std::size_t>(t)];
+    const auto key_of = [&](u64 i) { return i * 64 + static_cast<u64>(t); };
+    for (int round = 0; round < rounds && fault.empty(); ++round) {
+      const u64 version = static_cast<u64>(round) + 1;
+      for (u64 i = 0; i < keys_each; ++i) map.upsert(key_of(i), version);
+      for (u64 n = 0; n < keys_each; ++n) {
+        const u64 i = random.below(keys_each);
+        if (map.get(key_of(i)) != version) fault = "a key is not found before it is erased";
+      }
+      for (u64 i = 0; i < keys_each; ++i) {
+        if (i % 64 == 0) continue;
+        if (!map.erase(key_of(i))) fault = "a key is lost";
+        if (map.contains(key_of(i))) fault = "an erased key is there";
+        if (map.get(key_of(i / 64 * 64)) != version) fault = "a key that stays is not found";
+      }
+      // Whole visits while others change the table.
+      u64 mine = 0;
+      map.for_each([&](u64 key, u64) { mine += key % 64 == static_cast<u64>(t) ? 1u : 0u; });
+      if (mine != (keys_each + 63) / 64) fault = "a visit misses keys or has them twice";
+    }
+    kept += (keys_each + 63) / 64;
+  });
+  for (const std::string& fault : faults) {
+    if (!fault.empty()) return fault;
+  }
+  if (map.size() != kept.load()) return "the number of keys is wrong";
+  return map.stats().merges > 0 ? "" : "nothing was merged";
+}
+
+TEST(HashMapStress, WavesMakeTheTableShrink) {
+  EXPECT_EQ((waves<hash_index<u64, u64, default_hash<u64>, tiny_buckets>>(4, 600, 12)), "");
+  EXPECT_EQ((waves<hash_index<u64, u64, default_hash<u64>, long_chains>>(4, 600, 12)), "");
+}
+TEST(HashMapStress, WavesMakeALargeTableGiveItsMemoryBack) {
+  EXPECT_EQ((waves<hash_index<u64, u64>>(4, 40'000, 3)), "");
+}
+TEST(HashMapStressCanary, WavesFindATableThatIgnoresLevels) {
+  EXPECT_NE((waves<hash_index<u64, u64, default_hash<u64>, ignores_levels>>(4, 600, 200)), "");
+}
+
 // --- histories ---
 
 constexpr int history_threads = 4;

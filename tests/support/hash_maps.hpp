@@ -33,12 +33,16 @@ struct in_order : Map {
   }
 };
 
-// Two records to a block, and a table that wants to grow with every third key.
+// Two records to a block, and a table that wants to grow with every third key, and to shrink even
+// where that gives no memory back.
 struct tiny_buckets : hash_index_rules {
   static constexpr unsigned slots_max = 2;
   static constexpr unsigned first_level = 1;
   static constexpr unsigned fill_percent_max = 40;
+  static constexpr unsigned fill_percent_min = 20;
   static constexpr unsigned buckets_per_turn = 1;
+  static constexpr std::size_t discarded_bytes_min = 0;
+  static constexpr bool wipes_discarded = true;
 };
 // Does not grow before its chains are long.
 struct long_chains : tiny_buckets {
@@ -53,6 +57,10 @@ struct no_hash {
   std::uint64_t operator()(std::uint64_t key) const noexcept { return key; }
 };
 
+// Splits and merges buckets without another look at the table's level under the lock.
+struct never_looks_again : tiny_buckets {
+  static constexpr bool looks_again = false;
+};
 // Looks at what is in a bucket and not at whether it is the key's, and takes what it has seen for
 // true.
 struct ignores_levels : tiny_buckets {

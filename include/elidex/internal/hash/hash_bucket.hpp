@@ -14,7 +14,9 @@
 // (hash_table.hpp). A bucket of level "unborn" has no keys of its own yet.
 //
 // The word: bit 0 is the lock, bits 1 to 6 are the level + 1 (0: unborn), and the rest counts
-// changes. These 57 bits do not wrap. Zeroed memory is a table of unborn buckets.
+// changes. These 57 bits do not wrap. Zeroed memory is a table of unborn buckets. A bucket may be
+// born again after a shrink, even in memory that is zero again. Its count then begins above each
+// count that it can have had (be_born()).
 //
 // Why a validated read is right: as in version_lock.hpp, with the same fences.
 //
@@ -112,16 +114,27 @@ class bucket_lock {
     word_.store(seen.word_, std::memory_order_release);  // pairs with look(), as above
     wake_waiters(&word_);
   }
+  // As if the pages had been given back. For tests.
+  void wipe() noexcept { word_.store(0); }
+  void unlock_unborn(token seen) noexcept {
+    word_.store((seen.word_ & ~level_bits) + one_change, std::memory_order_release);  // as above
+    wake_waiters(&word_);
+  }
   // Gives an unborn bucket, to which no other thread writes, its level. All that was written to the
-  // bucket before becomes visible.
-  void be_born(unsigned level) noexcept {
-    word_.store(bits_of(level), std::memory_order_release);  // pairs with look(), as above
+  // bucket before becomes visible. `discards` is how often the table has given memory back.
+  void be_born(unsigned level, std::uint64_t discards = 0) noexcept {
+    // relaxed, without a partner: no other thread writes to the word.
+    const std::uint64_t before = word_.load(std::memory_order_relaxed) & ~level_bits;
+    const std::uint64_t from = std::max(before, discards << changes_per_life_bits) + one_change;
+    word_.store(from | bits_of(level), std::memory_order_release);  // pairs with look(), as above
   }
 
  private:
   static constexpr std::uint64_t locked_bit = 1;
   static constexpr std::uint64_t level_bits = 0x7E;
   static constexpr std::uint64_t one_change = 0x80;
+  // 2^32 changes between two discards, and 2^25 discards
+  static constexpr unsigned changes_per_life_bits = 7 + 32;
   static constexpr std::uint64_t bits_of(unsigned level) noexcept {
     return std::uint64_t{level + 1} << 1U;
   }
@@ -259,6 +272,12 @@ class alignas(block_shape::line_bytes) hash_block {
     } else {
       next_.template store<true>(address);
     }
+  }
+
+  // As if the pages had been given back. For tests.
+  void wipe() noexcept {
+    lock.wipe();
+    set_tags(block_tags());
   }
 
   // Prefetches the block, at most four cache lines of it.

@@ -4,7 +4,8 @@
 //   index.upsert(7, 70);
 //
 // Guarantees, complexity and errors: those of hash_map.hpp. Memory: the table doubles when its keys
-// fill more than fill_percent_max of its slots, and grows in place.
+// fill more than fill_percent_max of its slots, and halves when they fill less than
+// fill_percent_min and that gives memory back. It grows and shrinks in place.
 // std::bad_alloc comes from
 //   * the constructor, reserve() and for_each(),
 //   * every function that changes the table (without strings and objects, only insert(), upsert(),
@@ -80,16 +81,23 @@ struct hash_index_rules {
   static constexpr unsigned first_level = 1;  // two buckets, for up to ten keys: a map may be small
   // chosen: at most one key in 11 lies in a chained block
   static constexpr unsigned fill_percent_max = 75;
+  // chosen: half of it after a shrink is far below fill_percent_max
+  static constexpr unsigned fill_percent_min = 15;
+  // Smaller segments cannot be given back to the system.
+  static constexpr std::size_t discarded_bytes_min = huge_page_bytes;
+  static constexpr bool wipes_discarded = false;  // true: where small segments are tested
   // chosen: buckets that a thread splits after one access to the shared cursor
   static constexpr unsigned buckets_per_turn = 8;
   static constexpr bool checks_coverage = true;  // false: a planted bug
   static constexpr bool validates = true;        // false: a planted bug
+  static constexpr bool looks_again = true;      // false: a planted bug in split() and merge()
 };
 
 // Counts since construction. Each is exact when no operation runs.
 struct hash_index_stats {
   std::int64_t restarts = 0;  // attempts discarded because another thread changed the bucket
   std::int64_t splits = 0;    // of buckets
+  std::int64_t merges = 0;    // likewise
   std::size_t buckets = 0;    // including buckets that have received no keys yet
   std::size_t chained_blocks = 0;
   std::size_t retired_objects = 0;  // blobs that wait for their epoch
@@ -183,9 +191,10 @@ class hash_index {
   template <class Fn>
   std::size_t for_each(Fn&& fn) const;
 
-  // Grows the table so that `many` keys fit without further growth. Other threads may use the map
-  // during the call. Throws std::bad_alloc if memory runs out. The growth until then stays. If the
-  // table would be larger than the system's memory, reserve() throws at once and grows nothing.
+  // Grows the table so that `many` keys fit without further growth. The table then shrinks no
+  // further than that until the next reserve(). Other threads may use the map during the call.
+  // Throws std::bad_alloc if memory runs out. The growth until then stays. If the table would be
+  // larger than the system's memory, reserve() throws at once and grows nothing.
   void reserve(std::size_t many);
 
   // Returns the number of keys. Exact when no operation runs.
@@ -264,11 +273,16 @@ class hash_index {
   static block* remove(block& home, const spot& where) noexcept;
 
   void split(const bucket_ref& p) noexcept;
+  bool merge(std::uint64_t index, unsigned level) noexcept;
+  static void move_chain(block& from, block& to, block*& unused) noexcept;
+  void free_chain(block* first) noexcept;
   void divide_bucket(block& low, block& high, unsigned bit) const noexcept;
   block* divide_chain(block& low, block& high, unsigned bit) const noexcept;
-  void help_splitting() noexcept {
-    if (table_.is_splitting()) [[unlikely]]
-      table_.help_splitting([this](const bucket_ref& p) { split(p); });
+  void help() noexcept {
+    if (table_.needs_help()) [[unlikely]] {
+      table_.help([this](const bucket_ref& p) { split(p); },
+                  [this](std::uint64_t index, unsigned level) { return merge(index, level); });
+    }
   }
   // Whether so many keys are too many for a table of a level.
   static bool is_too_full(std::size_t keys_in_it, unsigned level) noexcept {
@@ -280,6 +294,15 @@ class hash_index {
     return is_too_full(keys_in_it, table_.level());
   }
   void grow_if_full(std::uint64_t hash) noexcept;
+  void note_removed(std::uint64_t hash) noexcept;
+  void shrink_if_sparse(std::uint64_t hash) noexcept;
+  // Whether a look at the size is worth while. The sum of a counter's parts reads dozens of cache
+  // lines, so in a large table only some changes take it.
+  bool looks_at_size(std::uint64_t hash) const noexcept {
+    constexpr unsigned small_level = 10;  // chosen
+    constexpr std::uint64_t one_in = 8;   // chosen
+    return table_.level() <= small_level || (hash >> 48U) % one_in == 0;
+  }
 
   template <class Fn>
   bool visit_bucket(std::uint64_t residue, unsigned level, std::vector<record>& buffer, Fn& fn,
@@ -292,12 +315,14 @@ class hash_index {
   [[no_unique_address]] Hash hash_;
   memory_source memory_;
   table table_{memory_};
+  std::atomic<unsigned> kept_level_{0};  // by reserve()
   block_pool blocks_{sizeof(block), "chained block", sizeof(block), memory_};
   // Not on a cache line that readers need.
   alignas(64) busy_counter size_;
   rare_counter blob_bytes_;
   mutable rare_counter restarts_;
   rare_counter splits_;
+  rare_counter merges_;
   // Destroyed first, because its objects count in the map's figures.
   retire_list retire_list_{this};
 };

@@ -132,7 +132,7 @@ hash_index<Key, Value, Hash, Rules>::~hash_index() {
 
 template <class Key, class Value, class Hash, class Rules>
 void hash_index<Key, Value, Hash, Rules>::free_objects() noexcept {
-  for (std::uint64_t i = 0; i < table_.buckets(); ++i) {
+  for (std::uint64_t i = 0; i <= table::low_bits(table_.level_with_keys()); ++i) {
     const block* in = &table_.bucket_at(i);  // an unborn bucket is empty
     for (bool more = true; more;) {
       const tags t = in->tags();
@@ -347,7 +347,7 @@ void hash_index<Key, Value, Hash, Rules>::note_added(std::uint64_t hash,
   size_.add(1);
   if (bucket_was_full) [[unlikely]]
     grow_if_full(hash);
-  help_splitting();
+  help();
 }
 
 // Removes a record and fills the gap with the chain's last record. Returns the last block if it has
@@ -395,7 +395,7 @@ bool hash_index<Key, Value, Hash, Rules>::insert_or_overwrite(key_argument key,
         op.retire_value(where.in->value(where.slot));
         where.in->set_value(where.slot, op.take_value(value));
         lock.unlock(home.seen);
-        help_splitting();
+        help();
         return false;
       }
     }
@@ -483,7 +483,7 @@ bool hash_index<Key, Value, Hash, Rules>::update(key_argument key, Fn&& fn) {
         }
         where.in->set_value(where.slot, value);
         lock.unlock(home.seen);
-        help_splitting();
+        help();
         return true;
       }
       restarts_.add(1);
@@ -544,9 +544,10 @@ bool hash_index<Key, Value, Hash, Rules>::compute_in_place(key_argument key, Fn&
     lock.unlock(home.seen);
     if (!was_there) {
       note_added(which.hash, full);
+    } else if (!value) {
+      note_removed(which.hash);
     } else {
-      if (!value) size_.add(-1);
-      help_splitting();
+      help();
     }
     return value.has_value();
   }
@@ -586,8 +587,7 @@ bool hash_index<Key, Value, Hash, Rules>::compute_aside(key_argument key, Fn& fn
       op.retire({where.in->key(where.slot), before});
       op.give_block(remove(*home.bucket, where));
       lock.unlock(home.seen);
-      size_.add(-1);
-      help_splitting();
+      note_removed(which.hash);
       return false;
     }
     typename values::holder made(std::move(*value));
@@ -603,7 +603,7 @@ bool hash_index<Key, Value, Hash, Rules>::compute_aside(key_argument key, Fn& fn
       op.retire_value(before);
       where.in->set_value(where.slot, op.take_value(made));
       lock.unlock(home.seen);
-      help_splitting();
+      help();
     } else {
       add(*where.in, op, op.take_record(key, made), which.print(), full);
       lock.unlock(home.seen);
@@ -635,8 +635,7 @@ bool hash_index<Key, Value, Hash, Rules>::erase(key_argument key, operation& op)
       if constexpr (owns_blobs) op.retire({where.in->key(where.slot), where.in->value(where.slot)});
       op.give_block(remove(*home.bucket, where));
       lock.unlock(home.seen);
-      size_.add(-1);
-      help_splitting();
+      note_removed(which.hash);
       return true;
     }
     restarts_.add(1);
@@ -657,28 +656,42 @@ std::optional<Value> hash_index<Key, Value, Hash, Rules>::extract(key_argument k
 
 // --- growing ---
 
-// Called when a bucket was full, which is rare before the table is full. The sum of a sharded count
-// reads dozens of cache lines, so in a large table most callers return at once.
+// Called when a bucket was full, which is rare before the table is full.
 template <class Key, class Value, class Hash, class Rules>
 void hash_index<Key, Value, Hash, Rules>::grow_if_full(std::uint64_t hash) noexcept {
-  constexpr unsigned small_level = 10;  // chosen
-  constexpr std::uint64_t one_in = 8;   // chosen
-  if (table_.level() > small_level && (hash >> 48U) % one_in != 0) return;
-  if (is_too_full(size_.count())) static_cast<void>(table_.try_grow());
+  if (looks_at_size(hash) && is_too_full(size_.count())) static_cast<void>(table_.try_grow());
+}
+
+template <class Key, class Value, class Hash, class Rules>
+void hash_index<Key, Value, Hash, Rules>::note_removed(std::uint64_t hash) noexcept {
+  size_.add(-1);
+  if (table::may_shrink_from(table_.level())) [[unlikely]]
+    shrink_if_sparse(hash);
+  help();
+}
+
+template <class Key, class Value, class Hash, class Rules>
+[[gnu::noinline]] void hash_index<Key, Value, Hash, Rules>::shrink_if_sparse(
+    std::uint64_t hash) noexcept {
+  const unsigned level = table_.level();
+  if (!looks_at_size(hash) || level <= kept_level_.load()) return;
+  const std::uint64_t slots = (table::low_bits(level) + 1) * block::slots;
+  if (size_.count() < slots * Rules::fill_percent_min / 100) table_.try_shrink();
 }
 
 template <class Key, class Value, class Hash, class Rules>
 void hash_index<Key, Value, Hash, Rules>::reserve(std::size_t many) {
   static_cast<void>(this_thread_slot());
-  unsigned level = table_.level();
+  unsigned level = Rules::first_level;
   for (; is_too_full(many, level); ++level) {
     if (level == table::level_max) throw std::bad_alloc();
   }
   if (!table_.may_grow_to(level)) throw std::bad_alloc();
+  kept_level_.store(level);
   while (is_too_full(many)) {
     if (table_.try_grow() == table::growth::no_memory) throw std::bad_alloc();
     table_.wait_for_growth();
-    while (table_.is_splitting()) help_splitting();
+    while (table_.is_splitting()) help();
   }
 }
 
@@ -686,6 +699,10 @@ template <class Key, class Value, class Hash, class Rules>
 void hash_index<Key, Value, Hash, Rules>::split(const bucket_ref& p) noexcept {
   if (!p.bucket->lock.try_lock(p.seen)) return;
   const unsigned bit = p.seen.level();
+  if (Rules::looks_again && table_.level_under_lock() <= bit) {  // the table shrinks meanwhile
+    p.bucket->lock.unlock_unchanged(p.seen);
+    return;
+  }
   block& high = table_.bucket_at(p.index | std::uint64_t{1} << bit);
   block* unused = nullptr;
   if (p.bucket->tags().has_next()) {
@@ -693,13 +710,18 @@ void hash_index<Key, Value, Hash, Rules>::split(const bucket_ref& p) noexcept {
   } else {
     divide_bucket(*p.bucket, high, bit);
   }
-  high.lock.be_born(bit + 1);
+  high.lock.be_born(bit + 1, table_.discards());
   p.bucket->lock.unlock_at(p.seen, bit + 1);
   splits_.add(1);
-  while (unused != nullptr) {
-    block* const next = unused->next();
-    blocks_.deallocate(unused);
-    unused = next;
+  free_chain(unused);
+}
+
+template <class Key, class Value, class Hash, class Rules>
+void hash_index<Key, Value, Hash, Rules>::free_chain(block* first) noexcept {
+  while (first != nullptr) {
+    block* const next = first->next();
+    blocks_.deallocate(first);
+    first = next;
   }
 }
 
@@ -757,6 +779,106 @@ auto hash_index<Key, Value, Hash, Rules>::divide_chain(block& low, block& high,
     from = next;
   }
   return unused;
+}
+
+// --- shrinking ---
+
+// Merges the bucket of this index and level with its other half. Returns whether no bucket of that
+// level is left there: false if the table grows again, or without memory.
+//
+// If the lower bucket is unborn or has a lower level, it or another bucket covers the hashes of
+// both (invariant of hash_table.hpp), so the upper one is unborn.
+template <class Key, class Value, class Hash, class Rules>
+bool hash_index<Key, Value, Hash, Rules>::merge(std::uint64_t index, unsigned level) noexcept {
+  const unsigned bit = level - 1;
+  block& low = table_.bucket_at(index);
+  block& high = table_.bucket_at(index | std::uint64_t{1} << bit);
+  block* spare = nullptr;  // two blocks, linked
+  bool result = false;
+  for (backoff wait;; wait.once()) {
+    const bucket_lock::token low_seen = low.lock.read();
+    if (!low_seen.is_born() || low_seen.level() < level) {
+      result = true;
+      break;
+    }
+    const bucket_lock::token high_seen = high.lock.read();
+    if (!low.lock.try_lock(low_seen)) continue;
+    if (!high.lock.try_lock(high_seen)) {
+      low.lock.unlock_unchanged(low_seen);
+      continue;
+    }
+    const auto leave = [&] {
+      high.lock.unlock_unchanged(high_seen);
+      low.lock.unlock_unchanged(low_seen);
+    };
+    if (Rules::looks_again && table_.level_under_lock() >= level) {
+      leave();
+      break;
+    }
+    const tags one = low.tags();
+    const tags other = high.tags();
+    const bool fits =
+        !one.has_next() && !other.has_next() && one.count() + other.count() <= block::slots;
+    if (!fits && spare == nullptr) {
+      leave();
+      try {
+        spare = static_cast<block*>(blocks_.allocate());
+        spare->set_next(nullptr);
+        auto* const second = static_cast<block*>(blocks_.allocate());
+        second->set_next(std::exchange(spare, second));
+      } catch (...) {
+        break;
+      }
+      continue;
+    }
+    move_chain(high, low, spare);
+    high.lock.unlock_unborn(high_seen);
+    low.lock.unlock_at(low_seen, bit);
+    merges_.add(1);
+    result = true;
+    break;
+  }
+  free_chain(spare);
+  return result;
+}
+
+// Appends a chain's records to another chain. `unused` has two blocks, unless all records fit into
+// the bucket `to`. Afterwards it has all that are left.
+//
+// Two blocks are enough. Let S be slots and C slots_chained, so S <= C + 1. A chain takes another
+// block only when its last one has S records. So T records need ceil((T - S) / C) blocks behind the
+// bucket, or those that are there. Let `to` have r chained blocks, hence at most C r + S records.
+//   * The chained blocks of `from` come first. When k of them have been emptied, they have added at
+//     most C k + 1 records. That makes at most ceil((C r + C k + 1) / C) = r + k + 1 blocks. The
+//     chain has r of its own and these k.
+//   * Last comes the bucket of `from`, with at most C records, or S if nothing is chained to it. In
+//     both cases T - S is at most C (r + k) + S, and that makes at most r + k + 2 blocks.
+template <class Key, class Value, class Hash, class Rules>
+void hash_index<Key, Value, Hash, Rules>::move_chain(block& from, block& to,
+                                                     block*& unused) noexcept {
+  block* last = &to;
+  while (last->tags().has_next()) last = last->next();
+  const auto move = [&](block& one, bool is_free) {
+    const tags all = one.tags();
+    std::array<record, block::slots> records;
+    for (unsigned i = 0; i < all.count(); ++i) records[i] = {one.key(i), one.value(i)};
+    block* const next = all.has_next() ? one.next() : nullptr;
+    one.set_tags(tags());
+    if (is_free) one.set_next(std::exchange(unused, &one));
+    for (unsigned i = 0; i < all.count(); ++i) {
+      if (!is_full(*last)) {
+        append(*last, records[i], all.print(i));
+      } else {
+        block* const taken = std::exchange(unused, unused->next());
+        chain(*last, *taken, records[i], all.print(i));
+        last = taken;
+      }
+    }
+    return next;
+  };
+  block* chained = from.tags().has_next() ? from.next() : nullptr;
+  while (chained != nullptr) chained = move(*chained, true);
+  move(from, false);
 }
 
 // --- all of them ---
@@ -818,7 +940,7 @@ template <class Key, class Value, class Hash, class Rules>
 std::size_t hash_index<Key, Value, Hash, Rules>::memory_bytes() const noexcept {
   return sizeof(*this) + table_.memory_bytes() + blocks_.reserved_bytes() +
          retire_list_.reserved_bytes() + size_.memory_bytes() + blob_bytes_.memory_bytes() +
-         restarts_.memory_bytes() + splits_.memory_bytes() +
+         restarts_.memory_bytes() + splits_.memory_bytes() + merges_.memory_bytes() +
          static_cast<std::size_t>(std::max<std::int64_t>(blob_bytes_.sum(), 0));
 }
 
@@ -826,6 +948,7 @@ template <class Key, class Value, class Hash, class Rules>
 hash_index_stats hash_index<Key, Value, Hash, Rules>::stats() const noexcept {
   return {.restarts = restarts_.sum(),
           .splits = splits_.sum(),
+          .merges = merges_.sum(),
           .buckets = static_cast<std::size_t>(table_.buckets()),
           .chained_blocks = blocks_.blocks_in_use(),
           .retired_objects = retire_list_.pending()};

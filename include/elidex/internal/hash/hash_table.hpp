@@ -4,12 +4,14 @@
 //   // the bucket that has the keys of this hash, and its version
 //   auto home = table.find_home(hash);
 //   ... look ...  home.bucket->lock.validate(home.seen) / home.bucket->lock.try_lock(home.seen) ...
-//   table.try_grow();  // twice as many buckets, whose keys follow one bucket at a time
-//   table.help_splitting(split);  // some of these; every writer does it now and then
+//   table.try_grow();    // twice as many buckets, whose keys follow one bucket at a time
+//   table.try_shrink();  // half as many, likewise
+//   table.help(split, merge);  // some of these; every writer does it now and then
 //
 // Thread-safety: all functions but constructor and destructor, from any thread.
 // Errors: std::bad_alloc from the constructor. try_grow() returns growth::no_memory, and leaves the
-// table as it was. Chains then grow longer, and the next insert tries again.
+// table as it was. Chains then grow longer, and the next insert tries again. try_shrink() cannot
+// fail: what is not merged for lack of memory stays where it is.
 //
 // Implementation notes
 // A growth adds a new segment of 2^n unborn buckets behind 2^n buckets, which makes 2^(n+1). When
@@ -27,8 +29,9 @@
 //   * A bucket is split under its lock. The other half is unborn until its content is complete. It
 //     is born before the lock is released. So at no time do validated reads show a key in both
 //     halves, or in neither.
-//   * Levels only rise, and so does level_. No bucket's level exceeds level_. All segments up to
-//     level_ are there.
+//   * A bucket's level rises only while level_ is above it, and falls only while level_ is below
+//     it. Who changes a level looks at level_ under the bucket's lock. No bucket's level exceeds
+//     level_ + 1, and level_ + 1 only during a shrink. All segments up to these levels are there.
 //
 // Why a reader is right. It believes what it has read from a bucket under two conditions. The
 // bucket's version has not changed, and by C its level, which is part of the same word, tells that
@@ -43,8 +46,23 @@
 //   * has an old level_ begins at a bucket with a lower index, and continues as above. Two growths
 //     in a row are no different from one.
 //
-// find_home() ends. Unborn buckets lead down to the first born one among the hash's indices. A
-// bucket with a higher level leads up in the same list. A born bucket stays born.
+// find_home() ends unless buckets are split and merged for ever. Unborn buckets lead down to the
+// first born one among the hash's indices. A bucket with a higher level leads up in the same list.
+//
+// A shrink first lowers level_ from L to L - 1. Then each bucket i < 2^(L-1) of level L is merged
+// with its other half, bucket i + 2^(L-1): under the locks of both, the keys move to bucket i. The
+// other half is unborn again, and bucket i has level L - 1. Both are locked all the while, so no
+// validated read shows a key in both halves, or in neither. Growing again before the end raises
+// level_ back to L, and splits what was merged.
+//
+// When all are merged, the segment of level L has unborn buckets only, and none of them can be born
+// before the table grows. Its pages go back to the system. Its addresses stay, because a late
+// reader may look there, and finds zeros: an unborn bucket. Who may say that all are merged: each
+// turn of merges counts only for the round in which it was taken (merged_). A turn that does not
+// finish, or a merge that lacks memory, keeps the count below the total, and the next try_shrink()
+// begins another round. ABA: a reader that saw a bucket before a shrink must not find its word
+// again afterwards. So the count in the word continues, or begins above all earlier counts
+// (bucket_lock::be_born()).
 //
 // An erase beside a split: both hold the bucket's lock, and find the bucket before. If the bucket
 // was split meanwhile, its version has changed, and try_lock() fails. An unborn bucket is never
@@ -57,7 +75,8 @@
 // (hash_index_impl.hpp), so it cannot fail halfway.
 //
 // Order of locks: a thread locks one bucket only. A split locks the old bucket. The unborn bucket
-// belongs to the thread that holds that lock.
+// belongs to the thread that holds that lock. A merge locks the lower bucket, and tries for the
+// other one without waiting.
 //
 // Sources: Litwin, "Linear hashing", VLDB 1980, for buckets that are split in place. Fagin et al.,
 // "Extendible hashing", TODS 1979, for the level in each bucket. Shalev and Shavit's split-ordered
@@ -73,8 +92,8 @@
 #include <optional>
 
 #include "elidex/internal/hash/hash_bucket.hpp"
-#include "elidex/internal/memory/memory_source.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
+#include "elidex/internal/memory/memory_source.hpp"
 
 namespace elidex::internal {
 
@@ -94,8 +113,14 @@ class hash_table {
     level_.store(first_level);
   }
   ~hash_table() {
-    for (unsigned level = first_level; level <= level_.load(); ++level) {
-      source_.give_back_zeroed(&bucket_at(first_index(level)), segment_bytes(level));
+    for (unsigned level = first_level; level < segments_.size(); ++level) {
+      if (segments_[level].load() == 0) break;
+      void* const memory = &bucket_at(first_index(level));
+      if (discarded_ >> level & 1U) {
+        source_.give_back_discarded(memory, segment_bytes(level));
+      } else {
+        source_.give_back_zeroed(memory, segment_bytes(level));
+      }
     }
   }
   hash_table(const hash_table&) = delete;
@@ -105,6 +130,10 @@ class hash_table {
   unsigned level() const noexcept {
     return level_.load(std::memory_order_acquire);  // pairs with the release store of try_grow()
   }
+  // The same for who has locked a bucket in order to change its level. It comes after the lock in
+  // the single order of seq_cst operations. So if another thread looked at the bucket before that,
+  // and after it had learned of a shrink, this thread learns of the shrink, too.
+  unsigned level_under_lock() const noexcept { return level_.load(); }
   std::uint64_t buckets() const noexcept { return std::uint64_t{1} << level(); }
   static constexpr std::uint64_t low_bits(unsigned level) noexcept {
     return (std::uint64_t{1} << level) - 1;
@@ -153,14 +182,19 @@ class hash_table {
   enum class growth : std::uint8_t { done, not_now, no_memory };
 
   // Doubles the number of buckets, unless the last growth is not finished or another thread grows
-  // the table.
+  // or shrinks the table.
   growth try_grow() noexcept {
     if (growing_.exchange(true)) return growth::not_now;
     const unsigned now = level();
     growth result = growth::not_now;
     if (!is_splitting() && now < bucket_lock::level_max) {
       try {
-        add_segment(now + 1);
+        if (is_shrinking_) {
+          begin_round();  // merges of the old round no longer count
+          is_shrinking_ = false;
+        } else {
+          add_segment(now + 1);
+        }
         // release: pairs with level(). A thread that reads this level finds the segment.
         level_.store(now + 1, std::memory_order_release);
         cursor_.store(cursor_for(now, 0));
@@ -169,10 +203,32 @@ class hash_table {
         result = growth::no_memory;
       }
     }
-    growing_.store(false);
-    wake_waiters(&growing_);
+    end_growth();
     return result;
   }
+
+  // Halves the number of buckets, or begins the rest of an unfinished shrink. Does nothing while
+  // buckets remain to be split or merged, or another thread grows or shrinks the table.
+  void try_shrink() noexcept {
+    if (growing_.exchange(true)) return;
+    const unsigned now = level();
+    if (!has_more(cursor_.load()) && (is_shrinking_ || may_shrink_from(now))) {
+      const unsigned then = is_shrinking_ ? now : now - 1;
+      level_.store(then);
+      is_shrinking_ = true;
+      begin_round();
+      cursor_.store(merging_bit | cursor_for(then, 0));
+    }
+    end_growth();
+  }
+  // Whether a shrink from this level can give memory back.
+  static constexpr bool may_shrink_from(unsigned level) noexcept {
+    return level > first_level && segment_bytes(level) >= Rules::discarded_bytes_min;
+  }
+  // The level up to which buckets may be born.
+  unsigned level_with_keys() const noexcept { return level() + (is_shrinking_.load() ? 1 : 0); }
+  // How often memory was given back: for be_born().
+  std::uint64_t discards() const noexcept { return discards_.load(); }
 
   // Waits until try_grow() has returned in other threads.
   void wait_for_growth() const noexcept {
@@ -180,29 +236,38 @@ class hash_table {
     if (grows()) wait_while<looks::often>(&growing_, grows);
   }
 
-  // Whether buckets remain to be split that no thread has taken.
-  bool is_splitting() const noexcept {
+  // Whether buckets remain to be split or merged that no thread has taken.
+  bool needs_help() const noexcept {
     // relaxed: only a hint; pairs with the exchanges on the cursor, which decide.
     return has_more(cursor_.load(std::memory_order_relaxed));
   }
-  // Splits a few of them. split_one(bucket_ref) locks the bucket, splits it once and unlocks it. It
-  // returns without a split if the bucket has changed.
-  template <class SplitOne>
-  void help_splitting(SplitOne&& split_one) noexcept {
+  bool is_splitting() const noexcept {
+    const std::uint64_t cursor = cursor_.load();
+    return has_more(cursor) && !is_merging(cursor);
+  }
+  // Splits or merges a few of them.
+  //   split_one(bucket_ref)     locks the bucket, splits it once and unlocks it. It returns without
+  //                             a split if the bucket or level() has changed.
+  //   merge_one(index, level)   merges the bucket of this level with its other half. It returns
+  //                             whether no bucket of that level is left there.
+  template <class SplitOne, class MergeOne>
+  void help(SplitOne&& split_one, MergeOne&& merge_one) noexcept {
     if (!has_more(cursor_.load())) return;
+    const std::uint64_t round = round_of(merged_.load());  // before the turn: see note_merged()
     const std::uint64_t taken = cursor_.fetch_add(Rules::buckets_per_turn);
-    const unsigned from_level = level_of(taken);
+    std::uint64_t merged = 0;
     for (unsigned i = 0; i < Rules::buckets_per_turn && has_more(taken + i); ++i) {
       const std::uint64_t index = position_of(taken) + i;
-      for (;;) {
-        const bucket_ref p = find_home_from(index, index);
-        if (p.seen.level() > from_level) break;
-        split_one(p);
+      if (is_merging(taken)) {
+        if (merge_one(index, level_of(taken) + 1)) ++merged;
+      } else {
+        split_from(level_of(taken), index, split_one);
       }
     }
+    if (merged != 0) note_merged(round, merged, level_of(taken));
   }
 
-  std::size_t memory_bytes() const noexcept { return buckets() * sizeof(Block); }
+  std::size_t memory_bytes() const noexcept { return bytes_.load(); }
 
  private:
   static constexpr unsigned first_level = Rules::first_level;
@@ -217,8 +282,18 @@ class hash_table {
     return ((std::uint64_t{1} << level) - first_index(level)) * sizeof(Block);
   }
 
+  // The segment may be there already, from before a shrink.
   void add_segment(unsigned level) {
-    void* const memory = source_.obtain_zeroed(segment_bytes(level));
+    const std::size_t bytes = segment_bytes(level);
+    if (segments_[level].load() != 0) {
+      if ((discarded_ >> level & 1U) == 0) return;
+      source_.count_discarded(bytes);
+      discarded_ &= ~(std::uint64_t{1} << level);
+      bytes_ += bytes;
+      return;
+    }
+    void* const memory = source_.obtain_zeroed(bytes);
+    bytes_ += bytes;
     name_memory(memory, segment_bytes(level), "bucket", sizeof(Block), 16);
     // The address as if the segment began at bucket 0. release: pairs with bucket_at().
     segments_[level].store(
@@ -241,13 +316,74 @@ class hash_table {
     }
   }
 
-  // The cursor: the level that buckets are to leave, and the next bucket of it.
+  template <class SplitOne>
+  void split_from(unsigned from_level, std::uint64_t index, SplitOne&& split_one) noexcept {
+    for (;;) {
+      const bucket_ref p = find_home_from(index, index);
+      if (p.seen.level() > from_level || level() <= from_level) break;
+      split_one(p);
+    }
+  }
+
+  void end_growth() noexcept {
+    growing_.store(false);
+    wake_waiters(&growing_);
+  }
+
+  // Counts merges of a turn. If the round is another one by now, they do not count: what they have
+  // merged may be split again. If it is the same, no growth came between the turn and now.
+  void note_merged(std::uint64_t round, std::uint64_t more, unsigned level) noexcept {
+    std::uint64_t before = merged_.load();
+    do {
+      if (round_of(before) != round) return;
+    } while (!merged_.compare_exchange_strong(before, before + more));
+    const std::uint64_t now = before + more;
+    if (count_of(now) == std::uint64_t{1} << level) discard_merged(now);
+  }
+  // Gives the memory of a segment without born buckets back.
+  void discard_merged(std::uint64_t merged) noexcept {
+    while (growing_.exchange(true)) wait_for_growth();
+    if (is_shrinking_ && merged_.load() == merged) {
+      is_shrinking_ = false;
+      const unsigned emptied = level() + 1;
+      const std::size_t bytes = segment_bytes(emptied);
+      // No bucket may be born there before discards_ has been raised, and growing_ is held.
+      ++discards_;
+      if (source_.discard_pages(&bucket_at(first_index(emptied)), bytes)) {
+        discarded_ |= std::uint64_t{1} << emptied;
+        bytes_ -= bytes;
+      }
+      if constexpr (Rules::wipes_discarded) {
+        for (std::uint64_t i = first_index(emptied); i <= low_bits(emptied); ++i)
+          bucket_at(i).wipe();
+      }
+    }
+    end_growth();
+  }
+
+  // merged_: the number of the round, and how many pairs of buckets are merged in it. (No computer
+  // has memory for 2^40 buckets.)
+  static constexpr unsigned round_shift = 40;
+  static constexpr std::uint64_t round_of(std::uint64_t merged) noexcept {
+    return merged >> round_shift;
+  }
+  static constexpr std::uint64_t count_of(std::uint64_t merged) noexcept {
+    return merged & low_bits(round_shift);
+  }
+  void begin_round() noexcept { merged_.store((round_of(merged_.load()) + 1) << round_shift); }
+
+  // The cursor: whether buckets are merged, the level that buckets are to leave (by a merge: to
+  // reach), and the next bucket of it.
+  static constexpr std::uint64_t merging_bit = std::uint64_t{1} << 63U;
+  static constexpr bool is_merging(std::uint64_t cursor) noexcept {
+    return (cursor & merging_bit) != 0;
+  }
   static constexpr unsigned cursor_level_shift = 56;
   static constexpr std::uint64_t cursor_for(unsigned level, std::uint64_t position) noexcept {
     return std::uint64_t{level} << cursor_level_shift | position;
   }
   static constexpr unsigned level_of(std::uint64_t cursor) noexcept {
-    return static_cast<unsigned>(cursor >> cursor_level_shift);
+    return static_cast<unsigned>((cursor & ~merging_bit) >> cursor_level_shift);
   }
   static constexpr std::uint64_t position_of(std::uint64_t cursor) noexcept {
     return cursor & low_bits(cursor_level_shift);
@@ -261,6 +397,12 @@ class hash_table {
   std::array<std::atomic<std::uintptr_t>, bucket_lock::level_max + 1> segments_{};
   alignas(128) std::atomic<std::uint64_t> cursor_{cursor_for(0, 1)};
   std::atomic<bool> growing_{false};
+  // Written by the thread that has set growing_.
+  std::atomic<bool> is_shrinking_{false};
+  std::uint64_t discarded_ = 0;  // a bit for each segment
+  std::atomic<std::uint64_t> discards_{0};
+  std::atomic<std::size_t> bytes_{0};
+  std::atomic<std::uint64_t> merged_{0};
 };
 
 }  // namespace elidex::internal

@@ -32,6 +32,11 @@ void return_memory(void* memory, std::size_t bytes) noexcept;
 // `bytes` must be the number that was obtained.
 void return_zeroed_memory(void* memory, std::size_t bytes) noexcept;
 
+// Gives the pages of obtain_zeroed_memory() back to the system. The addresses stay valid and read
+// as zero, also for threads that read at this moment. Returns false, and does nothing, if the
+// memory cannot be given back in this way.
+bool discard_pages(void* memory, std::size_t bytes) noexcept;
+
 // Returns false if the system refuses so many bytes at once, for example because it has less
 // memory. If it returns true, obtaining that memory may still fail.
 [[nodiscard]] bool may_obtain_memory(std::size_t bytes) noexcept;

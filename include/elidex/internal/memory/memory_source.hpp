@@ -51,6 +51,14 @@ class memory_source {
   // The same with all bytes zero. A large piece costs nothing before it is touched.
   [[nodiscard]] void* obtain_zeroed(std::size_t bytes);
   void give_back_zeroed(void* memory, std::size_t bytes) noexcept;
+  // Gives back the pages but not the addresses (large_memory.hpp). Returns whether it did.
+  bool discard_pages(void* memory, std::size_t bytes) noexcept;
+  // Before discarded pages are used again. Throws std::bad_alloc.
+  void count_discarded(std::size_t bytes) { count(bytes); }
+  // Instead of give_back_zeroed().
+  void give_back_discarded(void* memory, std::size_t bytes) noexcept {
+    return_zeroed_memory(memory, bytes);
+  }
 
   // Returns false if the system or the limit refuses so many bytes at once. If it returns true,
   // obtaining that memory may still fail.
