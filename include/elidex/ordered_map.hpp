@@ -223,10 +223,10 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   // --- loading ---
 
   // Adds records with ascending keys, given as pairs. Returns the number of added keys. A key that
-  // the map has keeps its value. Into an empty map of integer keys with small values it is much
-  // faster than insert(), fills leaves to fifteen sixteenths, and shows all records at one moment.
-  // Then an exception leaves the map empty. Otherwise each record is inserted by itself, and those
-  // inserted before an exception stay. Throws std::invalid_argument if the keys do not ascend.
+  // the map has keeps its value. Into an empty map it is much faster than insert(), fills leaves to
+  // fifteen sixteenths, and shows all records at one moment. Then an exception leaves the map empty.
+  // Otherwise each record is inserted by itself, and those inserted before an exception stay. Throws
+  // std::invalid_argument if the keys do not ascend.
   template <std::ranges::input_range Range>
   std::size_t bulk_load(Range&& sorted);
 
@@ -345,28 +345,33 @@ std::size_t ordered_map<Key, Value>::erase(const Bounds& which) {
 template <class Key, class Value>
 template <std::ranges::input_range Range>
 std::size_t ordered_map<Key, Value>::bulk_load(Range&& sorted) {
-  if constexpr (chooses && values::is_same) {
-    if (this->empty()) {
-      std::size_t loaded = 0;
-      auto counted =
-          std::views::all(std::forward<Range>(sorted)) | std::views::transform([&](const auto& r) {
-            ++loaded;
-            return std::pair<typename keys::tree_key, Value>(encoded(r.first).get(), r.second);
-          });
-      this->table().bulk_load(counted);
-      return loaded;
-    }
-  }
   std::size_t added = 0;
-  std::optional<typename keys::tree_key> last;
-  for (auto&& r : sorted) {
-    const encoded key(r.first);
-    const typename keys::tree_key here(key.get());
-    if (last && !(*last < here))
-      throw std::invalid_argument("elidex: bulk_load: keys do not ascend");
-    last = here;
-    added += this->insert(r.first, std::forward<decltype(r)>(r).second) ? 1U : 0U;
+  // Calls add(encoded key, value) for each record.
+  const auto for_each = [&](auto&& add) {
+    const auto one = [&](key_argument key, value_argument value) {
+      typename values::holder made(std::forward<value_argument>(value));
+      const encoded code(key);
+      added += add(code.get(), made) ? 1U : 0U;
+    };
+    internal::for_each_prefetched(
+        sorted, [&](auto&& r) { one(r.first, std::forward<decltype(r)>(r).second); });
+  };
+  if (this->empty()) {
+    this->table().bulk_fill([&](auto& loader) {
+      for_each([&](const auto& key, auto&& value) {
+        loader.add(key, value);
+        return true;
+      });
+    });
+    return added;
   }
+  std::optional<typename keys::tree_key> last;
+  for_each([&](const auto& key, auto&& value) {
+    if (last && !(*last < key))
+      throw std::invalid_argument("elidex: bulk_load: keys do not ascend");
+    last = key;
+    return this->table().insert(key, value);
+  });
   return added;
 }
 
