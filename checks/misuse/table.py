@@ -103,16 +103,16 @@ def read_page(text):
     return [Row(*found) for found in rows]
 
 
-def record(tests):
-    """The rows that the tests record; they have to pass."""
+def recorded(command, variable):
+    """What tests write to the file that an environment variable names; they have to pass."""
     with tempfile.TemporaryDirectory() as directory:
         rows = Path(directory) / "rows"
-        answer = subprocess.run([tests, "--gtest_brief=1"], capture_output=True, text=True,
-                                env=dict(os.environ, ELIDEX_MISUSE_ROWS=str(rows)))
+        answer = subprocess.run([*command, "--gtest_brief=1"], capture_output=True, text=True,
+                                env={**os.environ, variable: str(rows)})
         if answer.returncode != 0:
             said = answer.stdout[-2000:] + answer.stderr[-2000:]
-            raise RuntimeError(f"the misuse tests fail:\n{said}")
-        return read_rows(rows.read_text())
+            raise RuntimeError(f"the tests fail:\n{said}")
+        return rows.read_text()
 
 
 def differences(now, before):
@@ -121,24 +121,30 @@ def differences(now, before):
     yield from (f"not recorded: {line}" for line in lines_before if line not in lines_now)
 
 
+def complaints_about(path, made, writes, command):
+    """Writes the page, or lists what differs and the command that writes it."""
+    if writes:
+        path.write_text(made)
+        return []
+    before = path.read_text() if path.exists() else ""
+    if made == before:
+        return []
+    return [*differences(made, before), f"docs/{path.name} is out of date; write it with: {command}"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tests", required=True, metavar="PROGRAM", help="the built misuse_tests")
     parser.add_argument("--write", action="store_true", help="write the page instead of comparing")
     arguments = parser.parse_args()
     try:
-        rows = sorted({*record(arguments.tests), *refused_rows()})
+        rows = sorted({*read_rows(recorded([arguments.tests], "ELIDEX_MISUSE_ROWS")), *refused_rows()})
     except (OSError, RuntimeError) as error:
         print(f"misuse: {error}")
         return 1
     found = list(broken_promises(rows))
-    made = page(rows)
-    if arguments.write:
-        PAGE.write_text(made)
-    elif not PAGE.exists() or PAGE.read_text() != made:
-        found.extend(differences(made, PAGE.read_text() if PAGE.exists() else ""))
-        found.append("docs/MISUSE.md is out of date; write it with: "
-                     f"checks/misuse/table.py --write --tests {arguments.tests}")
+    found += complaints_about(PAGE, page(rows), arguments.write,
+                              f"checks/misuse/table.py --write --tests {arguments.tests}")
     for line in found:
         print(f"misuse: {line}")
     return 1 if found else 0

@@ -226,9 +226,9 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
 
   // Adds records with ascending keys, given as pairs. Returns the number of added keys. A key that
   // the map has keeps its value. Into an empty map it is much faster than insert(), fills leaves to
-  // fifteen sixteenths, and shows all records at one moment. Then an exception leaves the map empty.
-  // Otherwise each record is inserted by itself, and those inserted before an exception stay. Throws
-  // std::invalid_argument if the keys do not ascend.
+  // fifteen sixteenths, and shows all records at one moment. An exception then leaves the map
+  // empty. Otherwise each record is inserted by itself, and those inserted before an exception
+  // stay. Throws std::invalid_argument if the keys do not ascend.
   template <std::ranges::input_range Range>
   std::size_t bulk_load(Range&& sorted);
 
@@ -275,11 +275,26 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   std::size_t scan_range(const which_keys& which, std::size_t n, Fn& fn) const {
     return this->table().scan(which.get(), n, decoding(fn));
   }
+  // Replaces `to` by the first n records. Strings in it keep their memory.
   void collect(const which_keys& which, std::size_t n, std::vector<record>& to) const {
+    constexpr bool reuses = std::same_as<Key, std::string> && std::is_copy_assignable_v<Value>;
+    if constexpr (!reuses) to.clear();
+    to.reserve(n);
+    std::size_t many = 0;
     this->table().scan(which.get(), n,
                        [&](const typename tree::key_argument& key, const auto& value) {
+                         if constexpr (reuses) {
+                           if (many < to.size()) {
+                             to[many].first = key;
+                             to[many].second = values::loaded(value);
+                             ++many;
+                             return;
+                           }
+                         }
                          to.emplace_back(keys::owned(key), Value(values::loaded(value)));
+                         ++many;
                        });
+    to.erase(to.begin() + static_cast<std::ptrdiff_t>(many), to.end());
   }
   template <class Bounds>
   std::optional<record> first_of(const Bounds& which) const {
