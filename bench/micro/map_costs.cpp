@@ -390,6 +390,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   report to(how.rounds);
   measure_hot_keys(to, how);
+  stay_on_a_core(0);
   measure_walks_and_loads<number_map>(to, "u64", how.records);
   measure_walks_and_loads<text_map>(to, "strings", how.records);
   measure_walks_and_loads<elidex::ordered_map<text_and_number, u64>>(
