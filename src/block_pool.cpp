@@ -1,10 +1,10 @@
 #include "elidex/internal/memory/block_pool.hpp"
 
 #include <algorithm>
+#include <mutex>
 #include <new>
 #include <utility>
 
-#include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/large_memory.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 
@@ -41,110 +41,148 @@ void permit_access([[maybe_unused]] void* block, [[maybe_unused]] std::size_t by
 constexpr std::size_t chunk_bytes_max = std::size_t{4} << 20;  // chosen: 2 % of a tree of 10 M keys
 // chosen: 1/16 lock of the chunk per block
 constexpr std::size_t refill_blocks = 16;
-// chosen: above it, other shards may have a batch of them
-constexpr std::size_t free_blocks_per_shard_max = 64;
-constexpr std::size_t batch_blocks = free_blocks_per_shard_max / 2;
+// chosen: above it, other parts may have a batch of them
+constexpr std::size_t free_blocks_per_part_max = 64;
+constexpr std::size_t batch_blocks = free_blocks_per_part_max / 2;
 
 }  // namespace
 
-block_pool::block_pool(std::size_t block_bytes, const char* name, std::size_t head_bytes) noexcept
-    : block_bytes_((block_bytes + block_alignment - 1) / block_alignment * block_alignment),
+block_pool::block_pool(std::size_t block_bytes, const char* name, std::size_t head_bytes,
+                       memory_source& source) noexcept
+    : source_(source),
       name_(name),
-      head_bytes_(head_bytes) {}
+      block_bytes_(static_cast<std::uint32_t>((block_bytes + block_alignment - 1) /
+                                              block_alignment * block_alignment)),
+      head_bytes_(static_cast<std::uint32_t>(head_bytes)) {}
 
 block_pool::~block_pool() {
-  for (const auto& [memory, bytes] : chunks_) {
-    permit_access(memory, bytes);
-    return_memory(memory, bytes);
+  while (last_chunk_ != nullptr) {
+    const chunk_end chunk = *last_chunk_;
+    permit_access(chunk.begin, chunk.bytes);
+    source_.give_back_large(chunk.begin, chunk.bytes);
+    last_chunk_ = chunk.before;
   }
 }
 
-block_pool::shard& block_pool::this_threads_shard() noexcept {
-  return shards_[this_thread_slot_or_0() % shards_.size()];
+// A thread that has to wait for its part asks for more parts.
+block_pool::part& block_pool::lock_this_threads_part() noexcept {
+  for (;;) {
+    part& mine = parts_.mine();
+    if (mine.lock.try_lock()) return mine;
+    parts_.spread();
+    part& own = parts_.mine();
+    if (&own != &mine) continue;
+    own.lock.lock();
+    return own;
+  }
 }
 
 void* block_pool::allocate() {
-  shard& s = this_threads_shard();
-  const std::lock_guard guard(s.mutex);
-  if (s.free == nullptr) refill(s);
-  free_block* const block = std::exchange(s.free, s.free->next);
-  --s.free_count;
-  ++s.in_use;
+  part& p = lock_this_threads_part();
+  const std::lock_guard guard(p.lock, std::adopt_lock);
+  if (p.free == nullptr) refill(p);
+  free_block* const block = std::exchange(p.free, p.free->next);
+  --p.free_count;
+  ++p.in_use;
   permit_access(block, block_bytes_);
   return block;
 }
 
 void block_pool::deallocate(void* block) noexcept {
-  shard& s = this_threads_shard();
-  const std::lock_guard guard(s.mutex);
-  s.free = ::new (block) free_block{s.free};
+  part& p = lock_this_threads_part();
+  const std::lock_guard guard(p.lock, std::adopt_lock);
+  p.free = ::new (block) free_block{p.free};
   forbid_access(block, block_bytes_, head_bytes_);
-  ++s.free_count;
-  --s.in_use;
-  if (s.free_count > free_blocks_per_shard_max) spill(s);
+  ++p.free_count;
+  --p.in_use;
+  if (p.free_count > free_blocks_per_part_max) spill(p);
 }
 
-void block_pool::refill(shard& s) {
+void block_pool::refill(part& p) {
+  if (take_left_behind(p)) return;
   std::byte* unused = nullptr;
   std::size_t taken = 0;
   {
-    const std::lock_guard guard(chunk_mutex_);
-    if (!spilled_.empty()) {
-      s.free = spilled_.back();
-      spilled_.pop_back();
-      s.free_count = batch_blocks;
+    const std::lock_guard guard(chunk_lock_);
+    if (spilled_ != nullptr && !spilled_->empty()) {
+      p.free = spilled_->back();
+      spilled_->pop_back();
+      p.free_count = batch_blocks;
       return;
     }
-    if (unused_begin_ == unused_end_) add_chunk();
+    if (unused_count_ == 0) add_chunk();
     // A small pool hands out single blocks, so that a map of ten keys does not reserve sixteen.
     const std::size_t wanted =
-        std::clamp<std::size_t>(reserved_bytes() / block_bytes_ / 64, 1, refill_blocks);
-    taken = std::min(wanted, static_cast<std::size_t>(unused_end_ - unused_begin_) / block_bytes_);
-    unused = std::exchange(unused_begin_, unused_begin_ + taken * block_bytes_);
+        std::clamp<std::size_t>(chunk_bytes() / block_bytes_ / 64, 1, refill_blocks);
+    taken = std::min<std::size_t>(wanted, unused_count_);
+    unused = std::exchange(unused_, unused_ + taken * block_bytes_);
+    unused_count_ -= static_cast<std::uint32_t>(taken);
   }
   for (std::size_t i = 0; i < taken; ++i)
-    s.free = ::new (unused + i * block_bytes_) free_block{s.free};
-  s.free_count = taken;
+    p.free = ::new (unused + i * block_bytes_) free_block{p.free};
+  p.free_count = taken;
 }
 
-void block_pool::spill(shard& s) noexcept {
-  free_block* const first = s.free;
+// Takes the free blocks of the part that all threads had at first. No thread allocates from it any
+// more. The lock of the first part comes after the lock of another one.
+bool block_pool::take_left_behind(part& p) noexcept {
+  part& first = parts_.first();
+  if (&p == &first) return false;
+  const std::lock_guard guard(first.lock);
+  p.free = std::exchange(first.free, nullptr);
+  p.free_count = std::exchange(first.free_count, 0);
+  return p.free != nullptr;
+}
+
+void block_pool::spill(part& p) noexcept {
+  free_block* const first = p.free;
   free_block* last = first;
   for (std::size_t i = 1; i < batch_blocks; ++i) last = last->next;
-  s.free = std::exchange(last->next, nullptr);
-  s.free_count -= batch_blocks;
-  const std::lock_guard guard(chunk_mutex_);
-  spilled_.push_back(first);  // has room: see add_chunk()
+  p.free = std::exchange(last->next, nullptr);
+  p.free_count -= batch_blocks;
+  const std::lock_guard guard(chunk_lock_);
+  spilled_->push_back(first);  // has room: see add_chunk()
 }
 
 void block_pool::add_chunk() {
   // A quarter of the whole while chunks are smaller than a huge page, a sixteenth later: that much
   // may lie idle.
-  const std::size_t reserved = reserved_bytes();
-  std::size_t bytes = std::max(2 * block_bytes_, reserved / 4);
+  const std::size_t all = chunk_bytes();
+  std::size_t bytes = std::max(block_bytes_ + sizeof(chunk_end), all / 4);
   if (bytes >= huge_page_bytes) {
-    const std::size_t wished = std::clamp(reserved / 16, huge_page_bytes, chunk_bytes_max);
+    const std::size_t wished = std::clamp(all / 16, huge_page_bytes, chunk_bytes_max);
     // Two blocks at least: one alone could leave half of the chunk unused.
-    bytes = (std::max(wished, 2 * block_bytes_) + huge_page_bytes - 1) / huge_page_bytes *
-            huge_page_bytes;
+    bytes = std::max(wished, std::size_t{2} * block_bytes_ + sizeof(chunk_end));
+    bytes = (bytes + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
   }
-  chunks_.reserve(chunks_.size() + 1);
-  const std::size_t batches = (reserved + bytes) / block_bytes_ / batch_blocks;
-  if (batches > spilled_.capacity()) spilled_.reserve(std::max(batches, 2 * spilled_.capacity()));
-  void* const memory = obtain_memory(bytes);
-  chunks_.emplace_back(memory, bytes);
+  bytes = bytes / alignof(chunk_end) * alignof(chunk_end);
+  make_room_for_batches((all + bytes) / block_bytes_ / batch_blocks);
+  auto* const memory = static_cast<std::byte*>(source_.obtain_large(bytes));
   name_memory(memory, bytes, name_, block_bytes_, head_bytes_);
-  unused_begin_ = static_cast<std::byte*>(memory);
-  unused_end_ = unused_begin_ + bytes / block_bytes_ * block_bytes_;
-  reserved_bytes_ += bytes;
+  last_chunk_ =
+      ::new (memory + bytes - sizeof(chunk_end)) chunk_end{last_chunk_, memory, bytes, all + bytes};
+  unused_ = memory;
+  unused_count_ = static_cast<std::uint32_t>((bytes - sizeof(chunk_end)) / block_bytes_);
+}
+
+void block_pool::make_room_for_batches(std::size_t batches) {
+  if (batches == 0) return;
+  if (spilled_ == nullptr) spilled_ = std::make_unique<std::vector<free_block*>>();
+  if (batches > spilled_->capacity())
+    spilled_->reserve(std::max(batches, 2 * spilled_->capacity()));
+}
+
+std::size_t block_pool::reserved_bytes() const noexcept {
+  const std::lock_guard guard(chunk_lock_);
+  return chunk_bytes() + parts_.memory_bytes();
 }
 
 std::size_t block_pool::blocks_in_use() const noexcept {
   std::ptrdiff_t sum = 0;
-  for (const shard& s : shards_) {
-    const std::lock_guard guard(s.mutex);
-    sum += s.in_use;
-  }
+  parts_.for_each([&](const part& p) {
+    const std::lock_guard guard(p.lock);
+    sum += p.in_use;
+  });
   // below: while others allocate
   return static_cast<std::size_t>(std::max<std::ptrdiff_t>(sum, 0));
 }

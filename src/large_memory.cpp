@@ -22,14 +22,20 @@ std::align_val_t alignment_of(std::size_t bytes) noexcept {
   return std::align_val_t{bytes >= huge_page_bytes ? huge_page_bytes : line_bytes};
 }
 
+// A wish: where the kernel does not grant it, everything works with the other size.
+void advise([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes,
+            [[maybe_unused]] pages size) noexcept {
+#if defined(MADV_HUGEPAGE)
+  if (bytes < huge_page_bytes) return;
+  ::madvise(memory, bytes, size == pages::huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+#endif
+}
+
 }  // namespace
 
-void* obtain_memory(std::size_t bytes) {
+void* obtain_memory(std::size_t bytes, pages size) {
   void* const memory = ::operator new(bytes, alignment_of(bytes));
-#if defined(MADV_HUGEPAGE)
-  // A wish: where the kernel does not grant it, everything works with small pages.
-  if (bytes >= huge_page_bytes) ::madvise(memory, bytes, MADV_HUGEPAGE);
-#endif
+  advise(memory, bytes, size);
   return memory;
 }
 
@@ -39,7 +45,7 @@ void return_memory(void* memory, std::size_t bytes) noexcept {
 
 // The system's fresh pages are zero, and are made when they are touched, by whoever touches them:
 // nobody waits for a whole table.
-void* obtain_zeroed_memory(std::size_t bytes) {
+void* obtain_zeroed_memory(std::size_t bytes, pages size) {
 #if defined(ELIDEX_MAPS_MEMORY)
   if (bytes >= huge_page_bytes && bytes % huge_page_bytes == 0) {
     // Too much at first, to find a huge page's boundary in it.
@@ -50,11 +56,11 @@ void* obtain_zeroed_memory(std::size_t bytes) {
     const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(begin)) % huge_page_bytes;
     if (before != 0) ::munmap(begin, before);
     ::munmap(begin + before + bytes, huge_page_bytes - before);
-    ::madvise(begin + before, bytes, MADV_HUGEPAGE);
+    advise(begin + before, bytes, size);
     return begin + before;
   }
 #endif
-  void* const memory = obtain_memory(bytes);
+  void* const memory = obtain_memory(bytes, size);
   std::memset(memory, 0, bytes);
   return memory;
 }

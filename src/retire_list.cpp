@@ -21,15 +21,23 @@ bool try_reserve(std::vector<T>& list, std::size_t capacity) noexcept {
 
 }  // namespace
 
+// Calls fn for all shards, if there are any.
+template <class Fn>
+void retire_list::for_each_shard(Fn&& fn) const {
+  all_shards* const shards = shards_.if_made();
+  if (shards == nullptr) return;
+  for (shard& s : *shards) fn(s);
+}
+
 retire_list::~retire_list() {
-  for (shard& s : shards_) {
+  for_each_shard([this](const shard& s) {
     for (const entry& e : s.entries) e.destroy(owner_, e.object);
-  }
+  });
 }
 
 void retire_list::reserve() {
-  static_cast<void>(this_thread_slot());  // so that the calls that follow find the same shard
-  shard& s = this_threads_shard();
+  // The thread's later calls find the same shard.
+  shard& s = shards_.get()[this_thread_slot() % shard_count];
   const std::lock_guard guard(s.mutex);
   const std::size_t needed = s.entries.size() + s.reserved + reserved_entries;
   if (s.entries.capacity() < needed) s.entries.reserve(std::max(needed, 2 * s.entries.capacity()));
@@ -58,7 +66,8 @@ void retire_list::retire(void* object, destroyer destroy) noexcept {
 // nothing more.
 void retire_list::sweep_next_in_turn() noexcept {
   // relaxed, without a partner: any order of turns will do.
-  shard& s = shards_[next_in_turn_.fetch_add(1, std::memory_order_relaxed) % shards_.size()];
+  shard& s =
+      (*shards_.if_made())[next_in_turn_.fetch_add(1, std::memory_order_relaxed) % shard_count];
   const std::unique_lock lock(s.mutex, std::try_to_lock);
   if (lock.owns_lock()) sweep(s);
 }
@@ -80,19 +89,19 @@ void retire_list::sweep(shard& s) noexcept {
 
 std::size_t retire_list::reserved_bytes() const noexcept {
   std::size_t sum = 0;
-  for (const shard& s : shards_) {
+  for_each_shard([&](const shard& s) {
     const std::lock_guard guard(s.mutex);
-    sum += s.entries.capacity() * sizeof(entry);
-  }
+    sum += sizeof(shard) + s.entries.capacity() * sizeof(entry);
+  });
   return sum;
 }
 
 std::size_t retire_list::pending() const noexcept {
   std::size_t sum = 0;
-  for (const shard& s : shards_) {
+  for_each_shard([&](const shard& s) {
     const std::lock_guard guard(s.mutex);
     sum += s.entries.size();
-  }
+  });
   return sum;
 }
 
@@ -100,10 +109,10 @@ void retire_list::sweep_all() noexcept {
   // What was retired just now is ripe two epochs on.
   try_advance_epoch();
   try_advance_epoch();
-  for (shard& s : shards_) {
+  for_each_shard([this](shard& s) {
     const std::lock_guard guard(s.mutex);
     sweep(s);
-  }
+  });
 }
 
 }  // namespace elidex::internal

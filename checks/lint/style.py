@@ -169,7 +169,7 @@ def check_columns(file):
 
 # What a program may include; everything else of include/ is in internal/.
 PUBLIC_HEADERS = {f"include/elidex/{name}.hpp" for name in (
-    "bounds", "column", "condition_variable", "database", "elided", "hash_map", "htm", "key_encoding", "mutex",
+    "bounds", "column", "condition_variable", "database", "elided", "hash_map", "htm", "key_encoding", "memory_options", "mutex",
     "ordered_map", "shared_mutex", "synchronization", "version")}
 # Words of one paper where the field has a general one. The policy that is called after a paper's system may say so.
 PAPER_WORDS = re.compile(r"\b(masstree|eunomia|euno_\w+|dsi|delta_storage_index|txbench)\b")

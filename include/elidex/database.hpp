@@ -147,6 +147,7 @@
 #include <vector>
 
 #include "elidex/internal/log/storage.hpp"
+#include "elidex/internal/memory/counters.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/sync/backoff.hpp"
@@ -642,8 +643,8 @@ class basic_database {
   internal::redo_log* log_ = nullptr;  // storage_'s
   bool usable_ = true;                 // no open() has failed
   std::atomic<std::size_t> erased_{0};
-  internal::sharded_counter commits_;
-  internal::sharded_counter conflicts_;
+  internal::rare_counter commits_;
+  internal::rare_counter conflicts_;
   std::array<thread_memory, internal::commit_clock::threads_max> thread_memory_;
 };
 

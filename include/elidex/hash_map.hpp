@@ -30,7 +30,8 @@
 // Memory: the table doubles when its keys fill more than 75 % of its slots. 8-byte keys and values
 // take 24 to 49 bytes for each pair. The table grows in place, without a second table. It does not
 // shrink. Later keys reuse the slots that erase() empties. Up to half of the slots may be empty, so
-// prefer std::string for values of more than some hundred bytes.
+// prefer std::string for values of more than some hundred bytes. Ten integer keys take 1.4 KB.
+// Where the memory comes from and how much it may be: memory_options.hpp.
 // fork(): a child has its own copy of the map. The child may use and destroy the copy if no other
 // thread was inside a call of the map when the process forked. Otherwise a bucket or pool that such
 // a thread had locked stays locked in the child.
@@ -51,6 +52,7 @@
 #include "elidex/internal/hash/hash_index.hpp"
 #include "elidex/internal/map_face.hpp"
 #include "elidex/key_encoding.hpp"
+#include "elidex/memory_options.hpp"
 
 namespace elidex {
 
@@ -88,7 +90,8 @@ using table_of_map = hash_index<typename map_key<Key>::tree_key,
 template <class Table, class Hash>
 struct table_maker {
   [[no_unique_address]] Hash hash;
-  std::unique_ptr<Table> operator()() const { return std::make_unique<Table>(hash); }
+  memory_options options;
+  std::unique_ptr<Table> operator()() const { return std::make_unique<Table>(hash, options); }
 };
 
 template <class Key, class Value, class Hash>
@@ -130,7 +133,9 @@ class hash_map : public internal::hash_map_face<Key, Value, Hash> {
   using record = std::pair<Key, Value>;
 
   hash_map() : hash_map(Hash()) {}
-  explicit hash_map(Hash hash) : face({table_hash_of(std::move(hash))}) {}
+  explicit hash_map(Hash hash) : hash_map(memory_options(), std::move(hash)) {}
+  explicit hash_map(const memory_options& options, Hash hash = Hash())
+      : face({table_hash_of(std::move(hash)), options}) {}
   hash_map(std::initializer_list<record> records) : hash_map() {
     for (const record& r : records) this->insert(r.first, r.second);
   }

@@ -84,6 +84,7 @@
 #include <utility>
 
 #include "elidex/internal/memory/block_pool.hpp"
+#include "elidex/internal/memory/counters.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
@@ -570,7 +571,8 @@ class euno_skip_list {
       return still_valid(from) ? body(from) : op_status::restart;
     };
     if constexpr (Parts::locks_segment_for == auxiliary_lock_use::conflicts) {
-      return sync_.in_leaf(checked, aborts, auxiliary_locks_.of(from.at));
+      auxiliary_lock turn(auxiliary_locks_, from.at);
+      return sync_.in_leaf(checked, aborts, turn);
     } else {
       return sync_.in_leaf(checked, aborts);
     }
@@ -621,8 +623,8 @@ class euno_skip_list {
   alignas(64) tower* const head_;
   std::atomic<unsigned> high_levels_used_{1};
   alignas(64) papers::level_generator<BitsPerLevel> levels_;
-  internal::busy_counter size_;
-  mutable internal::sharded_counter restarts_;
+  alignas(64) internal::busy_counter size_;
+  mutable internal::rare_counter restarts_;
   auxiliary_locks auxiliary_locks_;
   // destroyed first: what is in it gives its memory back to the pools
   mutable retire_list retire_list_{this};

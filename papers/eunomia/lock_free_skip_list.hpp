@@ -64,6 +64,7 @@
 #include <utility>
 
 #include "elidex/internal/memory/block_pool.hpp"
+#include "elidex/internal/memory/counters.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
@@ -501,8 +502,8 @@ class lock_free_skip_list {
   node* const head_;
   std::atomic<unsigned> height_{1};
   alignas(64) typename Rules::template heights<BitsPerLevel> levels_;
-  internal::busy_counter size_;
-  mutable internal::sharded_counter restarts_;
+  alignas(64) internal::busy_counter size_;
+  mutable internal::rare_counter restarts_;
   // destroyed first: what is in it gives its memory back to the pools
   retire_list retire_list_{this};
 };

@@ -71,6 +71,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "elidex/internal/memory/counters.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
@@ -452,8 +453,8 @@ class locked_skip_list {
   node* const head_;
   std::atomic<unsigned> height_{1};
   alignas(64) papers::level_generator<BitsPerLevel> levels_;
-  internal::busy_counter size_;
-  mutable internal::sharded_counter restarts_;
+  alignas(64) internal::busy_counter size_;
+  mutable internal::rare_counter restarts_;
   // destroyed first: what is in it gives its memory back to the pools
   retire_list retire_list_{this};
 };

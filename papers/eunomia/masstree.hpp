@@ -96,6 +96,7 @@
 #include <utility>
 
 #include "elidex/internal/memory/block_pool.hpp"
+#include "elidex/internal/memory/counters.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
@@ -286,10 +287,10 @@ class masstree {
   std::atomic<node*> root_;
   block_pool leaf_pool_{sizeof(leaf), "leaf", leaf::head_bytes};
   block_pool inner_pool_{sizeof(inner), "inner", inner::head_bytes};
-  internal::busy_counter size_;
-  mutable internal::sharded_counter restarts_;
-  internal::sharded_counter splits_;
-  internal::sharded_counter removals_;
+  alignas(64) internal::busy_counter size_;
+  mutable internal::rare_counter restarts_;
+  internal::rare_counter splits_;
+  internal::rare_counter removals_;
   // destroyed first: what is in it gives its memory back to the pools
   retire_list retire_list_{this};
 };

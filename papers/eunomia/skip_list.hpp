@@ -29,6 +29,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "elidex/internal/memory/counters.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/sync/policies.hpp"
@@ -271,7 +272,7 @@ class skip_list {
   alignas(64) node* const head_;
   unsigned height_ = 0;
   alignas(64) papers::level_generator<BitsPerLevel> levels_;
-  internal::busy_counter size_;
+  alignas(64) internal::busy_counter size_;
 };
 
 }  // namespace elidex::papers

@@ -28,11 +28,11 @@ using leaf = internal::btree_leaf<std::string, std::uint64_t, unsynchronized, fa
 class made_slot {
  public:
   explicit made_slot(const std::string& key)
-      : blob_(codec::needs_blob(key) ? blob::make(key) : nullptr),
+      : blob_(codec::needs_blob(key) ? blob::make(key, default_memory) : nullptr),
         slot_(codec::slot_of(key, blob_)) {}
   made_slot(const made_slot&) = delete;
   made_slot& operator=(const made_slot&) = delete;
-  ~made_slot() { blob::destroy(blob_); }
+  ~made_slot() { blob::destroy(blob_, default_memory); }
   codec::slot get() const { return slot_; }
 
  private:

@@ -21,6 +21,7 @@
 
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/large_memory.hpp"
+#include "elidex/internal/memory/memory_source.hpp"
 #include "elidex/internal/tree/codec.hpp"
 
 namespace elidex::internal {
@@ -96,10 +97,10 @@ class alignas(128) blob_arena {
 class arena_blobs {
  public:
   static constexpr bool frees_all_itself = true;
-  blob* make(std::string_view bytes) { return mine().make(bytes); }
-  blob* make_room(std::size_t size) { return mine().make_room(size); }
+  blob* make(std::string_view bytes, memory_source& /*source*/) { return mine().make(bytes); }
+  blob* make_room(std::size_t size, memory_source& /*source*/) { return mine().make_room(size); }
   // A blob in another thread's arena stays there.
-  void destroy(blob* b) noexcept { mine().destroy(b); }
+  void destroy(blob* b, memory_source& /*source*/) noexcept { mine().destroy(b); }
   static constexpr std::size_t footprint_bytes(std::size_t /*size*/) noexcept { return 0; }
   std::size_t memory_bytes() const noexcept {
     std::size_t sum = 0;

@@ -64,6 +64,7 @@
 #include "elidex/internal/hash/hash_mix.hpp"
 #include "elidex/internal/hash/hash_table.hpp"
 #include "elidex/internal/memory/block_pool.hpp"
+#include "elidex/internal/memory/counters.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
 #include "elidex/internal/tree/codec.hpp"
@@ -76,7 +77,7 @@ namespace elidex::internal {
 struct hash_index_rules {
   // the maximum number of slots in a block (8-byte keys and values reach it)
   static constexpr unsigned slots_max = 7;
-  static constexpr unsigned first_level = 2;  // 4 buckets: an empty map is small
+  static constexpr unsigned first_level = 1;  // two buckets, for up to ten keys: a map may be small
   // chosen: at most one key in 11 lies in a chained block
   static constexpr unsigned fill_percent_max = 75;
   // chosen: buckets that a thread splits after one access to the shared cursor
@@ -114,7 +115,8 @@ class hash_index {
   using key_argument = typename keys::argument;
   using value_argument = typename values::argument;
 
-  explicit hash_index(Hash hash = Hash()) : hash_(std::move(hash)) {
+  explicit hash_index(Hash hash = Hash(), const memory_options& options = {})
+      : hash_(std::move(hash)), memory_(options) {
     name_memory(this, sizeof(*this), "hash_map");
   }
   ~hash_index();
@@ -288,12 +290,14 @@ class hash_index {
   static void destroy_value(void* map, void* object) noexcept;
 
   [[no_unique_address]] Hash hash_;
-  table table_;
-  block_pool blocks_{sizeof(block), "chained block", sizeof(block)};
-  busy_counter size_;
-  sharded_counter blob_bytes_;
-  mutable sharded_counter restarts_;
-  sharded_counter splits_;
+  memory_source memory_;
+  table table_{memory_};
+  block_pool blocks_{sizeof(block), "chained block", sizeof(block), memory_};
+  // Not on a cache line that readers need.
+  alignas(64) busy_counter size_;
+  rare_counter blob_bytes_;
+  mutable rare_counter restarts_;
+  rare_counter splits_;
   // Destroyed first, because its objects count in the map's figures.
   retire_list retire_list_{this};
 };

@@ -43,7 +43,7 @@ class hash_index<Key, Value, Hash, Rules>::operation {
   void provide_key(key_argument key) {
     if constexpr (keys::owns_blobs) {
       if (keys::needs_blob(key) && key_blob_ == nullptr) {
-        key_blob_ = heap_blobs::make(key);
+        key_blob_ = heap_blobs::make(key, map_.memory_);
         map_.blob_bytes_.add(static_cast<std::int64_t>(blob::footprint_bytes(key_blob_->size())));
       }
     }
@@ -51,7 +51,7 @@ class hash_index<Key, Value, Hash, Rules>::operation {
   void provide_value(value_argument value) {
     if constexpr (values::makes_objects) {
       if (value_ == nullptr) {
-        value_ = values::make(value);
+        value_ = values::make(value, map_.memory_);
         count_value(*value_, 1);
       }
     }
@@ -110,18 +110,18 @@ class hash_index<Key, Value, Hash, Rules>::operation {
 template <class Key, class Value, class Hash, class Rules>
 void hash_index<Key, Value, Hash, Rules>::destroy_key(void* map, void* b) noexcept {
   auto* const gone = static_cast<blob*>(b);
-  static_cast<hash_index*>(map)->blob_bytes_.add(
-      -static_cast<std::int64_t>(blob::footprint_bytes(gone->size())));
-  blob::destroy(gone);
+  auto& from = *static_cast<hash_index*>(map);
+  from.blob_bytes_.add(-static_cast<std::int64_t>(blob::footprint_bytes(gone->size())));
+  blob::destroy(gone, from.memory_);
 }
 
 template <class Key, class Value, class Hash, class Rules>
 void hash_index<Key, Value, Hash, Rules>::destroy_value(void* map, void* object) noexcept {
   if constexpr (values::owns_objects) {
     auto* const gone = static_cast<typename values::object*>(object);
-    static_cast<hash_index*>(map)->blob_bytes_.add(
-        -static_cast<std::int64_t>(values::footprint_bytes(*gone)));
-    values::destroy(gone);
+    auto& from = *static_cast<hash_index*>(map);
+    from.blob_bytes_.add(-static_cast<std::int64_t>(values::footprint_bytes(*gone)));
+    values::destroy(gone, from.memory_);
   }
 }
 
@@ -137,8 +137,8 @@ void hash_index<Key, Value, Hash, Rules>::free_objects() noexcept {
     for (bool more = true; more;) {
       const tags t = in->tags();
       for (unsigned slot = 0; slot < t.count(); ++slot) {
-        if constexpr (keys::owns_blobs) blob::destroy(keys::blob_of(in->key(slot)));
-        if constexpr (values::owns_objects) values::destroy(in->value(slot));
+        if constexpr (keys::owns_blobs) blob::destroy(keys::blob_of(in->key(slot)), memory_);
+        if constexpr (values::owns_objects) values::destroy(in->value(slot), memory_);
       }
       more = t.has_next();
       if (more) in = in->next();
@@ -383,19 +383,21 @@ bool hash_index<Key, Value, Hash, Rules>::insert_or_overwrite(key_argument key,
   if constexpr (owns_blobs) {
     op.provide_key(key);
     op.provide_value(value);
-    if (overwrite) op.provide_retirement();
   }
   for (backoff wait;; wait.once()) {
     const bucket_ref home = home_to_change(which.hash);
     bucket_lock& lock = home.bucket->lock;
     spot where;
     const finding found = find(home, which, where);
-    if (found == finding::present && overwrite && lock.try_lock(home.seen)) {
-      op.retire_value(where.in->value(where.slot));
-      where.in->set_value(where.slot, op.take_value(value));
-      lock.unlock(home.seen);
-      help_splitting();
-      return false;
+    if (found == finding::present && overwrite) {
+      if constexpr (values::owns_objects) op.provide_retirement();
+      if (lock.try_lock(home.seen)) {
+        op.retire_value(where.in->value(where.slot));
+        where.in->set_value(where.slot, op.take_value(value));
+        lock.unlock(home.seen);
+        help_splitting();
+        return false;
+      }
     }
     if (found == finding::present && !overwrite && still_valid(home)) return false;
     if (found == finding::absent) {
@@ -815,7 +817,8 @@ bool hash_index<Key, Value, Hash, Rules>::visit_bucket(std::uint64_t residue, un
 template <class Key, class Value, class Hash, class Rules>
 std::size_t hash_index<Key, Value, Hash, Rules>::memory_bytes() const noexcept {
   return sizeof(*this) + table_.memory_bytes() + blocks_.reserved_bytes() +
-         retire_list_.reserved_bytes() +
+         retire_list_.reserved_bytes() + size_.memory_bytes() + blob_bytes_.memory_bytes() +
+         restarts_.memory_bytes() + splits_.memory_bytes() +
          static_cast<std::size_t>(std::max<std::int64_t>(blob_bytes_.sum(), 0));
 }
 

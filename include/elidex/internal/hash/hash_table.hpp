@@ -73,7 +73,7 @@
 #include <optional>
 
 #include "elidex/internal/hash/hash_bucket.hpp"
-#include "elidex/internal/memory/large_memory.hpp"
+#include "elidex/internal/memory/memory_source.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 
 namespace elidex::internal {
@@ -87,7 +87,7 @@ class hash_table {
     bucket_lock::token seen;
   };
 
-  hash_table() {
+  explicit hash_table(memory_source& source) : source_(source) {
     add_segment(first_level);
     for (std::uint64_t i = 0; i <= low_bits(first_level); ++i)
       bucket_at(i).lock.be_born(first_level);
@@ -95,7 +95,7 @@ class hash_table {
   }
   ~hash_table() {
     for (unsigned level = first_level; level <= level_.load(); ++level) {
-      return_zeroed_memory(&bucket_at(first_index(level)), segment_bytes(level));
+      source_.give_back_zeroed(&bucket_at(first_index(level)), segment_bytes(level));
     }
   }
   hash_table(const hash_table&) = delete;
@@ -113,7 +113,8 @@ class hash_table {
   // Returns whether the system may have the memory that the table needs to reach a level.
   bool may_grow_to(unsigned wanted) const noexcept {
     const unsigned here = level();
-    return wanted <= here || may_obtain_memory((low_bits(wanted) - low_bits(here)) * sizeof(Block));
+    return wanted <= here ||
+           source_.may_obtain((low_bits(wanted) - low_bits(here)) * sizeof(Block));
   }
 
   // find_home() if a single look finds the bucket, unlocked. Otherwise nothing.
@@ -164,7 +165,7 @@ class hash_table {
         level_.store(now + 1, std::memory_order_release);
         cursor_.store(cursor_for(now, 0));
         result = growth::done;
-      } catch (const std::bad_alloc&) {
+      } catch (...) {
         result = growth::no_memory;
       }
     }
@@ -217,7 +218,7 @@ class hash_table {
   }
 
   void add_segment(unsigned level) {
-    void* const memory = obtain_zeroed_memory(segment_bytes(level));
+    void* const memory = source_.obtain_zeroed(segment_bytes(level));
     name_memory(memory, segment_bytes(level), "bucket", sizeof(Block), 16);
     // The address as if the segment began at bucket 0. release: pairs with bucket_at().
     segments_[level].store(
@@ -255,6 +256,7 @@ class hash_table {
     return position_of(cursor) >> level_of(cursor) == 0;
   }
 
+  memory_source& source_;
   std::atomic<unsigned> level_{0};
   std::array<std::atomic<std::uintptr_t>, bucket_lock::level_max + 1> segments_{};
   alignas(128) std::atomic<std::uint64_t> cursor_{cursor_for(0, 1)};

@@ -6,24 +6,30 @@
 //   pool.deallocate(node);
 //
 // Thread-safety: all functions except constructor and destructor, from any thread.
-// Lifetime: blocks are valid until deallocate(). The destructor returns all chunks to the system.
-// Errors: allocate() throws std::bad_alloc and then has changed nothing.
+// Lifetime: blocks are valid until deallocate(). The destructor returns all chunks. The source must
+// outlive the pool.
+// Errors: allocate() throws what the source throws, and then has changed nothing.
 //
 // Implementation notes
-// Chunks grow with the pool, from two blocks to 4 MiB, and more if a block is larger. Chunks of
+// Chunks grow with the pool, from one block to 4 MiB, and more if a block is larger. Chunks of
 // 2 MiB and more are aligned and marked for huge pages. With 4 KiB pages, random look-ups over
-// 10 M keys spend half of their time on TLB misses.
-// Threads allocate from shards. A shard takes up to `refill_blocks` unused blocks at a time, or a
-// batch of `batch_blocks` free blocks that another shard has given up. Nothing touches a block
-// while the chunk's mutex is held, because each touch may miss all caches. When it did, 16 threads
-// that inserted into a skip list spent half of their time waiting for that mutex.
+// 10 M keys spend half of their time on TLB misses. A chunk ends with a chunk_end, which leads to
+// the chunk before.
+// Each thread allocates from its part (thread_parts.hpp). A part takes up to `refill_blocks` unused
+// blocks at a time, or a batch of `batch_blocks` free blocks that another part has given up.
+// Nothing touches a block while the chunks' lock is held, because each touch may miss all caches.
+// When it did, 16 threads that inserted into a skip list spent half of their time waiting for that
+// lock.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <cstddef>
-#include <mutex>
+#include <cstdint>
+#include <memory>
 #include <vector>
+
+#include "elidex/internal/memory/memory_source.hpp"
+#include "elidex/internal/memory/thread_parts.hpp"
+#include "elidex/internal/sync/sleeping_lock.hpp"
 
 namespace elidex::internal {
 
@@ -34,7 +40,7 @@ class block_pool {
   // `name` and `head_bytes`, the size of a block's head, are for the simulated machine's reports.
   // Threads may read the head of a free block.
   explicit block_pool(std::size_t block_bytes, const char* name = "block",
-                      std::size_t head_bytes = 0) noexcept;
+                      std::size_t head_bytes = 0, memory_source& source = default_memory) noexcept;
   ~block_pool();
   block_pool(const block_pool&) = delete;
   block_pool& operator=(const block_pool&) = delete;
@@ -42,8 +48,8 @@ class block_pool {
   [[nodiscard]] void* allocate();
   void deallocate(void* block) noexcept;
 
-  // The bytes obtained from the system, used or not.
-  std::size_t reserved_bytes() const noexcept { return reserved_bytes_.load(); }
+  // The bytes obtained for blocks, used or not, and for the pool's own parts.
+  std::size_t reserved_bytes() const noexcept;
   // The number of blocks that are allocated and not yet deallocated.
   std::size_t blocks_in_use() const noexcept;
 
@@ -51,29 +57,41 @@ class block_pool {
   struct free_block {
     free_block* next;
   };
-  struct alignas(128) shard {
-    mutable std::mutex mutex;
+  struct part {
+    mutable sleeping_lock lock;
     free_block* free = nullptr;
     std::size_t free_count = 0;
-    // allocations minus deallocations here: only the sum over all shards is meaningful
+    // allocations minus deallocations here: only the sum over all parts is meaningful
     std::ptrdiff_t in_use = 0;
   };
+  struct chunk_end {
+    chunk_end* before;
+    void* begin;
+    std::size_t bytes;         // of this chunk, the end included
+    std::size_t bytes_of_all;  // of this chunk and all before
+  };
 
-  shard& this_threads_shard() noexcept;
-  void refill(shard&);          // the caller holds the shard's mutex
-  void spill(shard&) noexcept;  // likewise
-  void add_chunk();             // the caller holds chunk_mutex_
+  part& lock_this_threads_part() noexcept;
+  void refill(part&);          // the caller holds the part's lock
+  void spill(part&) noexcept;  // likewise
+  bool take_left_behind(part&) noexcept;
+  void add_chunk();  // the caller holds chunk_lock_
+  void make_room_for_batches(std::size_t batches);
+  std::size_t chunk_bytes() const noexcept {
+    return last_chunk_ == nullptr ? 0 : last_chunk_->bytes_of_all;
+  }
 
-  const std::size_t block_bytes_;
+  alignas(64) thread_parts<part, 32, 128> parts_;
+  memory_source& source_;
   const char* const name_;
-  const std::size_t head_bytes_;
-  std::array<shard, 32> shards_;
-  std::mutex chunk_mutex_;  // taken after a shard's mutex, never before it
-  std::vector<std::pair<void*, std::size_t>> chunks_;
-  std::byte* unused_begin_ = nullptr;
-  std::byte* unused_end_ = nullptr;
-  std::vector<free_block*> spilled_;  // batches
-  std::atomic<std::size_t> reserved_bytes_{0};
+  const std::uint32_t block_bytes_;
+  const std::uint32_t head_bytes_;
+  mutable sleeping_lock chunk_lock_;  // taken after a part's lock, never before it
+  std::uint32_t unused_count_ = 0;
+  std::byte* unused_ = nullptr;
+  chunk_end* last_chunk_ = nullptr;
+  // Batches. Null while the pool has too few blocks for one.
+  std::unique_ptr<std::vector<free_block*>> spilled_;
 };
 
 }  // namespace elidex::internal

@@ -1,12 +1,10 @@
-// Threads and epochs: a record and a small number for every live thread, counters that are sharded
-// by it, and epoch-based reclamation, which decides when memory that readers may still access can
-// be reused.
+// Threads and epochs: a record and a small number for every live thread, and epoch-based
+// reclamation, which decides when memory that readers may still access can be reused.
 //
 //   { epoch_pin pin;  ... read nodes without locking them ... }        // reader
 //   unlink(node); retired.retire(node, ...);                           // writer
 //
 //   parts[this_thread_slot() % parts.size()].change();
-//   busy_counter size;  size.add(1);  std::int64_t all = size.sum();
 //
 // Thread-safety: all functions, from any thread. Pins nest, and each level costs a fence.
 // A thread that stays pinned blocks all reclamation of the process, so a pin should be as short as
@@ -15,7 +13,7 @@
 // Lifetime: a thread returns its record when it ends, after the destructors of its thread_local
 // variables.
 // Errors: a thread's first call of epoch_pin(), this_thread_slot() or this_thread_record() may
-// throw std::bad_alloc. Later calls, and counters, cannot fail.
+// throw std::bad_alloc. Later calls cannot fail.
 //
 // Implementation notes
 // Two threads that live at the same time never have the same slot. A new thread gets the lowest
@@ -98,47 +96,6 @@ inline std::uint32_t this_thread_slot_or_0() noexcept {
   const thread_record* const record = current_thread_record;
   return record != nullptr ? record->slot : 0;
 }
-
-// A sum to which many threads add without sharing a cache line.
-//
-//   sharded_counter restarts_;  // for rare events: 16 threads have a line each, further ones share
-//   busy_counter size_;         // for frequent events: 64 threads have a line each, in 4 KiB
-//
-// sum() adds up the shards one after the other. It is exact if no thread adds at the same time.
-// Otherwise it includes some of the concurrent additions, so it may be negative although no count
-// ever was. No function throws.
-template <std::size_t Shards>
-class basic_sharded_counter {
- public:
-  void add(std::int64_t amount) noexcept {
-    // relaxed: pairs with sum()'s relaxed loads. A count orders nothing.
-    shards_[this_thread_slot_or_0() % shards_.size()].value.fetch_add(amount,
-                                                                      std::memory_order_relaxed);
-  }
-  std::int64_t sum() const noexcept {
-    std::int64_t total = 0;
-    // pairs with add(): see there
-    for (const auto& s : shards_) total += s.value.load(std::memory_order_relaxed);
-    return total;
-  }
-  // Returns the sum of a count that is never negative. While other threads add and subtract, the
-  // sum may be negative, and count() then returns 0.
-  std::size_t count() const noexcept {
-    const std::int64_t total = sum();
-    return total < 0 ? 0 : static_cast<std::size_t>(total);
-  }
-
- private:
-  struct alignas(64) shard {
-    std::atomic<std::int64_t> value{0};
-  };
-  std::array<shard, Shards> shards_{};
-};
-
-using sharded_counter = basic_sharded_counter<16>;
-// Measured on the simulated machine with 64 inserting cores: with 16 shards, nine of ten additions
-// fetched the line from another core, which took 5 % of the time.
-using busy_counter = basic_sharded_counter<64>;
 
 extern constinit std::atomic<std::uint64_t> global_epoch;
 

@@ -1,4 +1,5 @@
 // Large pieces of memory for many small objects, on huge pages where the piece is large enough.
+// A container that has memory_options calls memory_source.hpp, which calls these.
 //
 //   void* chunk = obtain_memory(bytes);   // 64-byte aligned, uninitialised
 //   return_memory(chunk, bytes);
@@ -20,11 +21,14 @@ namespace elidex::internal {
 
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
-[[nodiscard]] void* obtain_memory(std::size_t bytes);
+// Whether pieces of 2 MiB and more ask the kernel for huge pages.
+enum class pages : bool { small, huge };
+
+[[nodiscard]] void* obtain_memory(std::size_t bytes, pages size = pages::huge);
 // `bytes` must be the number that was obtained.
 void return_memory(void* memory, std::size_t bytes) noexcept;
 
-[[nodiscard]] void* obtain_zeroed_memory(std::size_t bytes);
+[[nodiscard]] void* obtain_zeroed_memory(std::size_t bytes, pages size = pages::huge);
 // `bytes` must be the number that was obtained.
 void return_zeroed_memory(void* memory, std::size_t bytes) noexcept;
 

@@ -10,8 +10,9 @@
 //
 // Thread-safety: all functions except the destructor. The destructor destroys all waiting objects
 // at once, because no thread may be inside a container that is being destroyed.
-// Memory: a shard keeps a few times `retirements_per_sweep` objects at any time, and the objects
-// that a pinned thread holds back. Steady churn does not grow memory.
+// Memory: nothing before the first reserve(). A shard keeps a few times `retirements_per_sweep`
+// objects at any time, and the objects that a pinned thread holds back. Steady churn does not grow
+// memory.
 // Errors: reserve() throws std::bad_alloc and then changes nothing.
 //
 // Implementation notes
@@ -25,10 +26,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/memory/made_on_demand.hpp"
 
 namespace elidex::internal {
 
@@ -61,6 +64,7 @@ class retire_list {
   void sweep_all() noexcept;
 
  private:
+  static constexpr std::size_t shard_count = 8;
   struct entry {
     void* object;
     destroyer destroy;
@@ -73,12 +77,22 @@ class retire_list {
     std::size_t until_sweep = retirements_per_sweep;
   };
 
-  shard& this_threads_shard() noexcept { return shards_[this_thread_slot_or_0() % shards_.size()]; }
+  using all_shards = std::array<shard, shard_count>;
+  struct maker {
+    std::unique_ptr<all_shards> operator()() const { return std::make_unique<all_shards>(); }
+  };
+
+  // After the thread's reserve().
+  shard& this_threads_shard() noexcept {
+    return (*shards_.if_made())[this_thread_slot_or_0() % shard_count];
+  }
   void sweep(shard&) noexcept;  // the caller holds the shard's mutex
   void sweep_next_in_turn() noexcept;
+  template <class Fn>
+  void for_each_shard(Fn&& fn) const;
 
   void* owner_;
-  std::array<shard, 8> shards_;
+  made_on_demand<all_shards, maker> shards_;
   std::atomic<std::uint32_t> next_in_turn_{0};
 };
 

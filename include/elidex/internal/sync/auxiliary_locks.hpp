@@ -1,13 +1,16 @@
 // Auxiliary locks: threads that collided over a node take turns instead of retrying at once.
 //
 //   auxiliary_locks locks;
-//   lower.run(body, aborts, locks.of(leaf));  // elided.hpp: held after the first conflict
+//   auxiliary_lock turn(locks, leaf);
+//   lower.run(body, aborts, turn);  // elided.hpp: held after the first conflict
 //
 // A node has one of 64 locks, by a hash of its address. Correctness does not depend on them: two
-// nodes that share a lock only wait for each other.
+// nodes that share a lock only wait for each other. The first thread that locks one makes all.
+// Without memory for them, all nodes share one.
 //
-// Thread-safety: all functions except constructor and destructor, from any thread.
-// Errors: the constructor throws std::bad_alloc.
+// Thread-safety: all functions except constructors and destructors, from any thread. An
+// auxiliary_lock belongs to one thread.
+// Errors: none.
 // From: Afek, Levy, Morrison, "Software-improved hardware lock elision", PODC 2014.
 #pragma once
 
@@ -15,7 +18,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 
+#include "elidex/internal/memory/made_on_demand.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
 
@@ -39,15 +44,18 @@ std::size_t address_hash(const void* at) noexcept {
 
 class auxiliary_locks {
  public:
-  auxiliary_locks() : locks_(std::make_unique<all>()) {
-    name_memory(locks_.get(), sizeof(all), "auxiliary locks");
-  }
   ttas_lock& of(const void* node) const noexcept {
-    return (*locks_)[address_hash<bits>(node)].lock;
+    try {
+      return locks_.get()[address_hash<bits>(node)].lock;
+    } catch (const std::bad_alloc&) {
+      return shared_;
+    }
   }
 
   // What they take outside of the object, in bytes.
-  static constexpr std::size_t memory_bytes() noexcept { return sizeof(all); }
+  std::size_t memory_bytes() const noexcept {
+    return locks_.if_made() == nullptr ? 0 : sizeof(all);
+  }
 
  private:
   // Chosen: 64 locks take 4 KiB, and some ten leaves are hot at a time.
@@ -56,9 +64,38 @@ class auxiliary_locks {
     ttas_lock lock;
   };
   using all = std::array<one, 1U << bits>;
-  // Apart from the object, because each ordered_map contains such a tree.
-  const std::unique_ptr<all> locks_;
+  struct maker {
+    std::unique_ptr<all> operator()() const {
+      auto made = std::make_unique<all>();
+      name_memory(made.get(), sizeof(all), "auxiliary locks");
+      return made;
+    }
+  };
+
+  made_on_demand<all, maker> locks_;
+  mutable ttas_lock shared_;
 };
+
+// The lock of one node, for std::unique_lock.
+class auxiliary_lock {
+ public:
+  auxiliary_lock(const auxiliary_locks& locks, const void* node) noexcept
+      : locks_(locks), node_(node) {}
+  auxiliary_lock(const auxiliary_lock&) = delete;
+  auxiliary_lock& operator=(const auxiliary_lock&) = delete;
+
+  void lock() noexcept {
+    held_ = &locks_.of(node_);
+    held_->lock();
+  }
+  void unlock() noexcept { held_->unlock(); }
+
+ private:
+  const auxiliary_locks& locks_;
+  const void* node_;
+  ttas_lock* held_ = nullptr;
+};
+
 // In place of auxiliary_locks where there are no regions.
 struct no_auxiliary_locks {
   static constexpr std::size_t memory_bytes() noexcept { return 0; }

@@ -87,6 +87,7 @@
 #include <vector>
 
 #include "elidex/internal/memory/block_pool.hpp"
+#include "elidex/internal/memory/counters.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
@@ -229,7 +230,7 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   using value_argument = typename values::argument;
   using cursor_type = internal::map_cursor<btree>;
 
-  btree();
+  explicit btree(const memory_options& options = {});
   ~btree();
   btree(const btree&) = delete;
   btree& operator=(const btree&) = delete;
@@ -372,6 +373,7 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   using inner_levels::leaf_sparse;
   using inner_levels::link_right_half;
   using inner_levels::look_up_together;
+  using inner_levels::memory_;
   using inner_levels::merges_;
   using inner_levels::racing;
   using inner_levels::redistributions_;
@@ -427,8 +429,9 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   static constexpr bool owns_single_objects =
       (keys::owns_blobs && !keys::blob_store::frees_all_itself) || values::owns_objects;
   void free_objects_below(node* n) noexcept;
-  static void free_key_blob(const key_slot& key) noexcept {
-    if constexpr (!keys::blob_store::frees_all_itself) internal::blob::destroy(keys::blob_of(key));
+  void free_key_blob(const key_slot& key) noexcept {
+    if constexpr (!keys::blob_store::frees_all_itself)
+      internal::blob::destroy(keys::blob_of(key), memory_);
   }
 
   template <class Body>
@@ -442,7 +445,8 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   static void begin_life(leaf& /*made*/) noexcept {}
   static void end_life(leaf& /*old*/, operation& /*op*/) noexcept {}
 
-  busy_counter size_;
+  // Not on a cache line that readers need.
+  alignas(64) busy_counter size_;
   busy_counter blob_bytes_;
   [[no_unique_address]] typename keys::blob_store key_blobs_;
   // Destroyed first, because its objects return their memory to the pools.
@@ -452,7 +456,7 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
 // --- bodies ---
 
 template <class Key, class Value, class Sync, class Shape>
-btree<Key, Value, Sync, Shape>::btree() {
+btree<Key, Value, Sync, Shape>::btree(const memory_options& options) : inner_levels(options) {
   // May throw on a thread's first use. The code below has no way to report an error.
   static_cast<void>(this_thread_slot());
   name_memory(this, sizeof(*this), "tree");
@@ -472,7 +476,7 @@ void btree<Key, Value, Sync, Shape>::free_objects_below(node* n) noexcept {
     const leaf& l = *static_cast<leaf*>(n);
     for (unsigned i = 0; i < count; ++i) {
       free_key_blob(l.key(i));
-      if constexpr (values::owns_objects) values::destroy(l.value(i));
+      if constexpr (values::owns_objects) values::destroy(l.value(i), memory_);
     }
     return;
   }
@@ -1064,7 +1068,7 @@ auto btree<Key, Value, Sync, Shape>::separators(std::size_t wanted) const
 template <class Key, class Value, class Sync, class Shape>
 std::size_t btree<Key, Value, Sync, Shape>::memory_bytes() const noexcept {
   return sizeof(*this) + this->node_bytes_reserved() + retire_list_.reserved_bytes() +
-         key_blobs_.memory_bytes() +
+         key_blobs_.memory_bytes() + size_.memory_bytes() + blob_bytes_.memory_bytes() +
          static_cast<std::size_t>(std::max<std::int64_t>(blob_bytes_.sum(), 0));
 }
 

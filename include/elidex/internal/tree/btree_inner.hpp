@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "elidex/internal/memory/block_pool.hpp"
+#include "elidex/internal/memory/counters.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/sync/backoff.hpp"
@@ -377,6 +378,8 @@ class btree_inner {
   using node = btree_node<Sync>;
   using leaf = Leaf;
   using inner = btree_inner_node<Key, Sync, Shape>;
+  explicit btree_inner(const memory_options& options = {}) noexcept : memory_(options) {}
+
   using node_lock = typename Sync::node_lock;
   using token = typename node_lock::token;
   using key_slot = typename keys::slot;
@@ -510,19 +513,22 @@ class btree_inner {
   op_status run_changing(Operation& op, Attempt&& attempt);
 
   std::size_t node_bytes_reserved() const noexcept {
-    return leaf_pool_.reserved_bytes() + inner_pool_.reserved_bytes();
+    return leaf_pool_.reserved_bytes() + inner_pool_.reserved_bytes() + restarts_.memory_bytes() +
+           splits_.memory_bytes() + merges_.memory_bytes() + redistributions_.memory_bytes();
   }
   btree_stats node_stats() const noexcept;
 
   [[no_unique_address]] mutable Sync sync_;
   [[no_unique_address]] mutable node_lock root_lock_;
   field<node*> root_;
-  block_pool leaf_pool_{sizeof(leaf), "leaf", leaf::head_bytes};
-  block_pool inner_pool_{sizeof(inner), "inner", sizeof(node)};
-  mutable sharded_counter restarts_;
-  sharded_counter splits_;
-  sharded_counter merges_;
-  sharded_counter redistributions_;
+  mutable memory_source memory_;
+  block_pool leaf_pool_{sizeof(leaf), "leaf", leaf::head_bytes, memory_};
+  block_pool inner_pool_{sizeof(inner), "inner", sizeof(node), memory_};
+  // On a cache line of their own. No thread writes the root's line except to replace the root.
+  alignas(64) mutable rare_counter restarts_;
+  rare_counter splits_;
+  rare_counter merges_;
+  rare_counter redistributions_;
 };
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>

@@ -48,6 +48,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "elidex/internal/memory/memory_source.hpp"
+
 namespace elidex::internal {
 
 // An immutable byte string outside the nodes, for keys and values of any length. A blob is written
@@ -55,14 +57,15 @@ namespace elidex::internal {
 // its address in a validated node may read it as long as the reader is pinned.
 class blob {
  public:
-  static blob* make(std::string_view bytes) {
-    blob* const made = make_room(bytes.size());
+  static blob* make(std::string_view bytes, memory_source& source) {
+    blob* const made = make_room(bytes.size(), source);
     made->fill(bytes);
     return made;
   }
   // A blob of `size` bytes that are not written yet.
-  static blob* make_room(std::size_t size) {
-    return ::new (::operator new(sizeof(blob) + size)) blob(static_cast<std::uint32_t>(size));
+  static blob* make_room(std::size_t size, memory_source& source) {
+    return ::new (source.obtain(sizeof(blob) + size, alignof(blob)))
+        blob(static_cast<std::uint32_t>(size));
   }
   // The same in memory of bytes_for(size) bytes that the caller owns. Such a blob must not be
   // destroyed.
@@ -79,7 +82,10 @@ class blob {
     // an empty view may have no address
     if (!bytes.empty()) std::memcpy(data(), bytes.data(), bytes.size());
   }
-  static void destroy(blob* b) noexcept { ::operator delete(b); }
+  // Null is none.
+  static void destroy(blob* b, memory_source& source) noexcept {
+    if (b != nullptr) source.give_back(b, sizeof(blob) + b->size(), alignof(blob));
+  }
 
   std::string_view view() const noexcept {
     return {reinterpret_cast<const char*>(this + 1), size_};
@@ -102,9 +108,13 @@ class blob {
 // A store of blobs that allocates and frees each of them separately.
 struct heap_blobs {
   static constexpr bool frees_all_itself = false;
-  static blob* make(std::string_view bytes) { return blob::make(bytes); }
-  static blob* make_room(std::size_t size) { return blob::make_room(size); }
-  static void destroy(blob* b) noexcept { blob::destroy(b); }
+  static blob* make(std::string_view bytes, memory_source& source) {
+    return blob::make(bytes, source);
+  }
+  static blob* make_room(std::size_t size, memory_source& source) {
+    return blob::make_room(size, source);
+  }
+  static void destroy(blob* b, memory_source& source) noexcept { blob::destroy(b, source); }
   static constexpr std::size_t footprint_bytes(std::size_t size) noexcept {
     return blob::footprint_bytes(size);
   }
@@ -377,8 +387,10 @@ struct value_codec<std::string> {
       throw std::invalid_argument("elidex: a value may have at most 4294967295 bytes");
     }
   }
-  static object* make(argument value) { return heap_blobs::make(value); }
-  static void destroy(object* b) noexcept { heap_blobs::destroy(b); }
+  static object* make(argument value, memory_source& source) {
+    return heap_blobs::make(value, source);
+  }
+  static void destroy(object* b, memory_source& source) noexcept { heap_blobs::destroy(b, source); }
   static std::size_t footprint_bytes(const object& b) noexcept {
     return heap_blobs::footprint_bytes(b.size());
   }
@@ -408,7 +420,7 @@ struct value_codec<Value> {
   static constexpr bool makes_objects = false;
 
   static void check(argument) noexcept {}
-  static void destroy(object* o) noexcept { delete o; }
+  static void destroy(object* o, memory_source& /*source*/) noexcept { delete o; }
   static constexpr std::size_t footprint_bytes(const object&) noexcept {
     return blob::footprint_bytes(sizeof(Value));
   }

@@ -120,6 +120,7 @@
 #include <vector>
 
 #include "elidex/internal/memory/block_pool.hpp"
+#include "elidex/internal/memory/counters.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
 #include "elidex/internal/sync/auxiliary_locks.hpp"
@@ -210,7 +211,7 @@ class fixed_key_btree
   using value_argument = const Value&;
   using cursor_type = internal::map_cursor<fixed_key_btree>;
 
-  fixed_key_btree();
+  explicit fixed_key_btree(const memory_options& options = {});
   // Nodes and controls need no destruction. The pools release their memory.
   ~fixed_key_btree() = default;
   fixed_key_btree(const fixed_key_btree&) = delete;
@@ -456,28 +457,40 @@ class fixed_key_btree
   void take_control_away(leaf& l, operation& op) noexcept;
 
   static void destroy_control(void* tree, void* c) noexcept {
-    static_cast<fixed_key_btree*>(tree)->control_pool_.deallocate(c);
+    if constexpr (Control::enabled)
+      static_cast<fixed_key_btree*>(tree)->controls_.pool.deallocate(c);
   }
   static std::uint64_t marks_of(const leaf& l) noexcept;
-  void suspect(const leaf_ref& p, std::uint32_t collisions) const noexcept;
-  bool switch_on(const leaf_ref& p) const noexcept;
-  void switch_off(const leaf_ref& p) const noexcept;
+  void suspect(const leaf_ref& p, std::uint32_t collisions) const noexcept
+    requires(Control::enabled);
+  bool switch_on(const leaf_ref& p) const noexcept
+    requires(Control::enabled);
+  void switch_off(const leaf_ref& p) const noexcept
+    requires(Control::enabled);
 
   template <class Body>
   auto range_region(Body&& body) const {
     return sync_.whole(body);
   }
 
-  const std::uint64_t id_ = new_tree_id();
-  busy_counter size_;
+  // What only trees with conflict controls have.
+  struct control_state {
+    rare_counter switched_on;
+    rare_counter switched_off;
+    block_pool pool{sizeof(control), "conflict control"};
+    // The suspicion of leaves without a control, by a hash of the leaf's address. If two leaves
+    // have the same hash, one of them may get a control that it does not need.
+    static constexpr unsigned suspects_bits = 8;
+    alignas(64) std::array<std::atomic<std::uint32_t>, 1U << suspects_bits> suspicion{};
+  };
+  struct no_control_state {};
+
+  // Not on a cache line that readers need.
+  alignas(64) busy_counter size_;
   std::atomic<std::uint64_t> leaves_made_{1};
-  mutable sharded_counter switched_on_;
-  mutable sharded_counter switched_off_;
-  mutable block_pool control_pool_{sizeof(control), "conflict control"};
-  // The suspicion of leaves without a control, by a hash of the leaf's address. If two leaves have
-  // the same hash, one of them may get a control that it does not need.
-  static constexpr unsigned suspects_bits = 8;
-  alignas(64) mutable std::array<std::atomic<std::uint32_t>, 1U << suspects_bits> suspicion_{};
+  alignas(64) const std::uint64_t id_ = new_tree_id();
+  [[no_unique_address]] mutable std::conditional_t<Control::enabled, control_state,
+                                                   no_control_state> controls_;
   [[no_unique_address]] std::conditional_t<racing, no_auxiliary_locks, auxiliary_locks>
       auxiliary_locks_;
   // Destroyed first, because its objects return their memory to the pools.
@@ -487,7 +500,8 @@ class fixed_key_btree
 // --- operations ---
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-fixed_key_btree<Key, Value, Sync, Shape, Control>::fixed_key_btree() {
+fixed_key_btree<Key, Value, Sync, Shape, Control>::fixed_key_btree(const memory_options& options)
+    : inner_levels(options) {
   // May throw on a thread's first use. The code below has no way to report an error.
   static_cast<void>(this_thread_slot());
   name_memory(this, sizeof(*this), "tree");
@@ -611,9 +625,11 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::in_leaf(const leaf_ref& 
   if constexpr (racing || Control::locks_leaf_for <= auxiliary_lock_use::splits) {
     return sync_.in_leaf(checked, aborts);
   } else if constexpr (Control::locks_leaf_for == auxiliary_lock_use::conflicts) {
-    return sync_.in_leaf(checked, aborts, auxiliary_locks_.of(p.at));
+    auxiliary_lock turn(auxiliary_locks_, p.at);
+    return sync_.in_leaf(checked, aborts, turn);
   } else {
-    std::unique_lock<ttas_lock> auxiliary(auxiliary_locks_.of(p.at), std::defer_lock);
+    auxiliary_lock turn(auxiliary_locks_, p.at);
+    std::unique_lock<auxiliary_lock> auxiliary(turn, std::defer_lock);
     if (What != request::look_up && !joins_a_region()) auxiliary.lock();
     return sync_.in_leaf(checked, aborts);
   }
@@ -690,7 +706,9 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const
   } else {
     guard.unlock(slot);
   }
-  if (calm) switch_off(p);
+  if constexpr (Control::enabled) {
+    if (calm) switch_off(p);
+  }
   return s;
 }
 
@@ -1035,9 +1053,11 @@ std::uint64_t fixed_key_btree<Key, Value, Sync, Shape, Control>::marks_of(const 
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 void fixed_key_btree<Key, Value, Sync, Shape, Control>::suspect(
-    const leaf_ref& p, std::uint32_t collisions) const noexcept {
+    const leaf_ref& p, std::uint32_t collisions) const noexcept
+  requires(Control::enabled)
+{
   // relaxed, without a partner: the count is a guess, and a lost increment changes little.
-  auto& suspicion = suspicion_[address_hash<suspects_bits>(p.at)];
+  auto& suspicion = controls_.suspicion[address_hash<control_state::suspects_bits>(p.at)];
   if (collisions != 0 || Control::collisions_to_switch_on == 0) {
     if (suspicion.fetch_add(collisions, std::memory_order_relaxed) + collisions >=
         Control::collisions_to_switch_on) {
@@ -1053,11 +1073,12 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::suspect(
 // Gives the leaf a control unless the leaf has changed. Returns false when there is no memory for
 // one.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-bool fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_on(
-    const leaf_ref& p) const noexcept {
+bool fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_on(const leaf_ref& p) const noexcept
+  requires(Control::enabled)
+{
   void* memory = nullptr;
   try {
-    memory = control_pool_.allocate();
+    memory = controls_.pool.allocate();
   } catch (const std::bad_alloc&) {
     return false;  // the leaf stays without a control
   }
@@ -1088,16 +1109,17 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_on(
       },
       aborts);
   if (s == op_status::yes) {
-    switched_on_.add(1);
+    controls_.switched_on.add(1);
   } else {
-    control_pool_.deallocate(memory);
+    controls_.pool.deallocate(memory);
   }
   return true;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-void fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_off(
-    const leaf_ref& p) const noexcept {
+void fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_off(const leaf_ref& p) const noexcept
+  requires(Control::enabled)
+{
   try {
     retire_list_.reserve();
   } catch (const std::bad_alloc&) {
@@ -1117,7 +1139,7 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::switch_off(
       aborts);
   if (s == op_status::yes) {
     retire_list_.retire(p.controlled_by, &destroy_control);
-    switched_off_.add(1);
+    controls_.switched_off.add(1);
   }
   retire_list_.unreserve();
 }
@@ -1162,8 +1184,13 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::separators(std::size_t w
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 std::size_t fixed_key_btree<Key, Value, Sync, Shape, Control>::memory_bytes() const noexcept {
+  std::size_t controls = 0;
+  if constexpr (Control::enabled) {
+    controls = controls_.pool.reserved_bytes() + controls_.switched_on.memory_bytes() +
+               controls_.switched_off.memory_bytes();
+  }
   return sizeof(*this) + auxiliary_locks_.memory_bytes() + this->node_bytes_reserved() +
-         control_pool_.reserved_bytes() + retire_list_.reserved_bytes();
+         size_.memory_bytes() + controls + retire_list_.reserved_bytes();
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
@@ -1171,9 +1198,11 @@ fixed_key_btree_stats fixed_key_btree<Key, Value, Sync, Shape, Control>::stats()
   fixed_key_btree_stats s;
   static_cast<btree_stats&>(s) = this->node_stats();
   s.retired_objects = retire_list_.pending();
-  s.controls_switched_on = switched_on_.sum();
-  s.controls_switched_off = switched_off_.sum();
-  s.controls = control_pool_.blocks_in_use();
+  if constexpr (Control::enabled) {
+    s.controls_switched_on = controls_.switched_on.sum();
+    s.controls_switched_off = controls_.switched_off.sum();
+    s.controls = controls_.pool.blocks_in_use();
+  }
   return s;
 }
 

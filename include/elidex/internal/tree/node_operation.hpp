@@ -309,17 +309,18 @@ class btree_operation : public node_operation<Tree> {
     node_operation<Tree>::provide();
     if constexpr (keys::owns_blobs) {
       if (wants_key_ && key_blob_ == nullptr)
-        key_blob_ = counted<key_blobs>(this->tree().key_blobs_.make(wanted_key_));
+        key_blob_ =
+            counted<key_blobs>(this->tree().key_blobs_.make(wanted_key_, this->tree().memory_));
       if (wanted_separator_bytes_ != 0) {
         if (separator_blob_ != nullptr)
           destroy_key_blob(&this->tree(), std::exchange(separator_blob_, nullptr));
-        separator_blob_ =
-            counted<key_blobs>(this->tree().key_blobs_.make_room(wanted_separator_bytes_));
+        separator_blob_ = counted<key_blobs>(
+            this->tree().key_blobs_.make_room(wanted_separator_bytes_, this->tree().memory_));
       }
     }
     if constexpr (values::makes_objects) {
       if (wants_value_ && value_ == nullptr) {
-        value_ = values::make(wanted_value_);
+        value_ = values::make(wanted_value_, this->tree().memory_);
         count_value(*value_, 1);
       }
     }
@@ -341,8 +342,9 @@ class btree_operation : public node_operation<Tree> {
   }
   static void destroy_key_blob(void* tree, void* b) noexcept {
     if constexpr (keys::owns_blobs) {
-      count<key_blobs>(*static_cast<Tree*>(tree), static_cast<blob*>(b), -1);
-      static_cast<Tree*>(tree)->key_blobs_.destroy(static_cast<blob*>(b));
+      auto& of = *static_cast<Tree*>(tree);
+      count<key_blobs>(of, static_cast<blob*>(b), -1);
+      of.key_blobs_.destroy(static_cast<blob*>(b), of.memory_);
     }
   }
   template <class Object>
@@ -356,8 +358,9 @@ class btree_operation : public node_operation<Tree> {
   static void destroy_value(void* tree, void* object) noexcept {
     if constexpr (values::owns_objects) {
       auto* const gone = static_cast<typename values::object*>(object);
-      count_value(*static_cast<Tree*>(tree), *gone, -1);
-      values::destroy(gone);
+      auto& of = *static_cast<Tree*>(tree);
+      count_value(of, *gone, -1);
+      values::destroy(gone, of.memory_);
     }
   }
 

@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <ranges>
 #include <span>
@@ -95,20 +96,21 @@ class region_choosing_tree {
         cursor_;
   };
 
-  explicit region_choosing_tree(choice which = choice::automatic) {
+  explicit region_choosing_tree(choice which = choice::automatic,
+                                const memory_options& options = {}) {
     if (which == choice::automatic) {
       which = htm::capability().rtm_commits ? choice::hardware : choice::optimistic;
     }
     if (which == choice::hardware) {
-      tree_.template emplace<hardware_tree>();
+      hardware_ = std::make_unique<hardware_tree>(options);
     } else {
-      tree_.template emplace<optimistic_tree>();
+      optimistic_.emplace(options);
     }
   }
 
   // Returns hardware or optimistic.
   choice synchronization() const noexcept {
-    return std::holds_alternative<hardware_tree>(tree_) ? choice::hardware : choice::optimistic;
+    return optimistic_ ? choice::optimistic : choice::hardware;
   }
 
   std::optional<Value> get(Key key) const {
@@ -178,7 +180,8 @@ class region_choosing_tree {
   }
   bool empty() const noexcept { return size() == 0; }
   std::size_t memory_bytes() const noexcept {
-    return of_tree([&](const auto& t) { return sizeof(*this) - sizeof(t) + t.memory_bytes(); });
+    const std::size_t inside = optimistic_ ? sizeof(optimistic_tree) : 0;
+    return of_tree([&](const auto& t) { return sizeof(*this) - inside + t.memory_bytes(); });
   }
   fixed_key_btree_stats stats() const noexcept {
     return of_tree([](const auto& t) { return t.stats(); });
@@ -189,24 +192,23 @@ class region_choosing_tree {
 
   // Returns the counts of the map's hardware transactions, or zeros if it uses none.
   lock_counts htm_counts() const noexcept {
-    const auto* const tree = std::get_if<hardware_tree>(&tree_);
-    return tree == nullptr ? lock_counts{}
-                           : tree->sync().upper_lock().stats() + tree->sync().lower_lock().stats();
+    if (hardware_ == nullptr) return {};
+    return hardware_->sync().upper_lock().stats() + hardware_->sync().lower_lock().stats();
   }
 
  private:
   template <class Fn>
   decltype(auto) of_tree(Fn&& fn) {
-    if (auto* const tree = std::get_if<optimistic_tree>(&tree_)) return fn(*tree);
-    return fn(*std::get_if<hardware_tree>(&tree_));
+    return optimistic_ ? fn(*optimistic_) : fn(*hardware_);
   }
   template <class Fn>
   decltype(auto) of_tree(Fn&& fn) const {
-    if (const auto* const tree = std::get_if<optimistic_tree>(&tree_)) return fn(*tree);
-    return fn(*std::get_if<hardware_tree>(&tree_));
+    return optimistic_ ? fn(*optimistic_) : fn(std::as_const(*hardware_));
   }
 
-  std::variant<std::monostate, optimistic_tree, hardware_tree> tree_;
+  // One of the two. The second is apart, because the counts of its transactions take 9 KiB.
+  std::optional<optimistic_tree> optimistic_;
+  std::unique_ptr<hardware_tree> hardware_;
 };
 
 using ordered_tree_shape = packed_node_bytes<1152, 1024>;

@@ -1,0 +1,284 @@
+// memory_options, and what small maps take.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory_resource>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "elidex/hash_map.hpp"
+#include "elidex/internal/memory/block_pool.hpp"
+#include "elidex/internal/memory/counters.hpp"
+#include "elidex/internal/memory/memory_source.hpp"
+#include "elidex/internal/memory/retire_list.hpp"
+#include "elidex/ordered_map.hpp"
+
+namespace elidex {
+namespace {
+
+// Counts what it hands out. Safe for threads.
+class counting_resource : public std::pmr::memory_resource {
+ public:
+  std::size_t bytes() const { return bytes_.load(); }
+  std::size_t most() const { return most_.load(); }
+  void refuse() { refuses_ = true; }
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    if (refuses_) throw std::bad_alloc();
+    void* const memory = ::operator new(bytes, std::align_val_t{alignment});
+    const std::size_t now = bytes_ += bytes;
+    std::size_t most = most_.load();
+    while (most < now && !most_.compare_exchange_weak(most, now)) {
+    }
+    return memory;
+  }
+  void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override {
+    bytes_ -= bytes;
+    ::operator delete(memory, std::align_val_t{alignment});
+  }
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+
+  std::atomic<std::size_t> bytes_{0};
+  std::atomic<std::size_t> most_{0};
+  std::atomic<bool> refuses_{false};
+};
+
+template <class Map>
+struct sample;
+template <template <class, class, class...> class Map, class... Hash>
+struct sample<Map<std::uint64_t, std::uint64_t, Hash...>> {
+  static std::uint64_t key(std::uint64_t i) { return i * 7919; }
+  static std::uint64_t value(std::uint64_t i) { return i; }
+};
+template <template <class, class, class...> class Map, class... Hash>
+struct sample<Map<std::string, std::string, Hash...>> {
+  static std::string key(std::uint64_t i) { return "key number " + std::to_string(i * 7919); }
+  static std::string value(std::uint64_t i) { return std::string(i % 200, 'v'); }
+};
+template <template <class, class, class...> class Map, class... Hash>
+struct sample<Map<std::pair<int, int>, std::uint64_t, Hash...>> {
+  static std::pair<int, int> key(std::uint64_t i) { return {static_cast<int>(i * 7919), 1}; }
+  static std::uint64_t value(std::uint64_t i) { return i; }
+};
+
+template <class Map>
+void upsert(Map& map, std::uint64_t i) {
+  map.upsert(sample<Map>::key(i), sample<Map>::value(i));
+}
+template <class Map>
+bool has(const Map& map, std::uint64_t i) {
+  return map.get(sample<Map>::key(i)) == sample<Map>::value(i);
+}
+
+template <class Map>
+class MapMemory : public testing::Test {};
+using maps =
+    testing::Types<ordered_map<std::uint64_t, std::uint64_t>, ordered_map<std::string, std::string>,
+                   ordered_map<std::pair<int, int>, std::uint64_t>,
+                   hash_map<std::uint64_t, std::uint64_t>, hash_map<std::string, std::string>>;
+TYPED_TEST_SUITE(MapMemory, maps);
+
+// The texts of ten string keys and values take 640 bytes.
+TYPED_TEST(MapMemory, OfTenKeysIsSmall) {
+  counting_resource resource;
+  TypeParam map(memory_options{.resource = &resource});
+  EXPECT_LE(sizeof(map), 64u);
+  EXPECT_EQ(resource.bytes(), 0u);
+  for (std::uint64_t i = 0; i < 10; ++i) upsert(map, i);
+  const bool has_texts = std::is_same_v<typename TypeParam::key_type, std::string>;
+  EXPECT_LE(map.memory_bytes(), has_texts ? 2300u : 2000u);
+  EXPECT_GT(resource.bytes(), 0u);
+}
+
+TYPED_TEST(MapMemory, ComesFromTheResourceAndGoesBack) {
+  counting_resource resource;
+  {
+    TypeParam map(memory_options{.resource = &resource});
+    for (std::uint64_t i = 0; i < 20'000; ++i) upsert(map, i);
+    EXPECT_GT(resource.bytes(), 20'000u * 16);
+    EXPECT_LT(map.memory_bytes(), 2 * resource.bytes());
+    TypeParam other(std::move(map));
+    for (std::uint64_t i = 0; i < 20'000; ++i) ASSERT_TRUE(has(other, i)) << i;
+    map.clear();
+    const std::size_t before = resource.bytes();
+    upsert(map, 1);  // a map that was moved from keeps its options
+    EXPECT_GT(resource.bytes(), before);
+    for (std::uint64_t i = 0; i < 20'000; i += 2) other.erase(sample<TypeParam>::key(i));
+  }
+  EXPECT_EQ(resource.bytes(), 0u);
+}
+
+TYPED_TEST(MapMemory, BeyondTheLimitIsBadAlloc) {
+  constexpr std::size_t limit = 200'000;
+  counting_resource resource;
+  TypeParam map(memory_options{.resource = &resource, .bytes_max = limit});
+  std::uint64_t added = 0;
+  try {
+    for (; added < 1'000'000; ++added) upsert(map, added);
+  } catch (const std::bad_alloc&) {
+  }
+  ASSERT_LT(added, 20'000u);
+  EXPECT_GT(added, 1'000u);
+  EXPECT_LE(resource.most(), limit);
+  EXPECT_EQ(map.size(), added);
+  for (std::uint64_t i = 0; i < added; ++i) ASSERT_TRUE(has(map, i)) << i;
+  EXPECT_FALSE(map.contains(sample<TypeParam>::key(added)));
+
+  // There is room again after erasures.
+  for (std::uint64_t i = 0; i < added; i += 2) map.erase(sample<TypeParam>::key(i));
+  map.reclaim();
+  map.reclaim();
+  for (std::uint64_t i = 0; i < added / 4; i += 2) upsert(map, i);
+  for (std::uint64_t i = 0; i < added / 4; ++i) ASSERT_TRUE(has(map, i)) << i;
+}
+
+TYPED_TEST(MapMemory, BeyondTheLimitOfSeveralThreads) {
+  constexpr std::size_t limit = 300'000;
+  counting_resource resource;
+  TypeParam map(memory_options{.resource = &resource, .bytes_max = limit});
+  std::vector<std::vector<std::uint64_t>> added(4);
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint64_t t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        for (std::uint64_t i = t; i < 40'000; i += 4) {
+          try {
+            upsert(map, i);
+            added[t].push_back(i);
+          } catch (const std::bad_alloc&) {
+          }
+        }
+      });
+    }
+  }
+  std::size_t all = 0;
+  for (const auto& mine : added) {
+    all += mine.size();
+    for (const std::uint64_t i : mine) ASSERT_TRUE(has(map, i)) << i;
+  }
+  EXPECT_EQ(map.size(), all);
+  EXPECT_LT(all, 40'000u);
+  EXPECT_LE(resource.most(), limit);
+}
+
+TYPED_TEST(MapMemory, IsTheSameWithSmallPages) {
+  TypeParam map(memory_options{.huge_pages = false});
+  for (std::uint64_t i = 0; i < 200'000; ++i) upsert(map, i);
+  for (std::uint64_t i = 0; i < 200'000; ++i) ASSERT_TRUE(has(map, i)) << i;
+}
+
+TYPED_TEST(MapMemory, AResourceThatRefusesLeavesTheMapAsItWas) {
+  counting_resource resource;
+  TypeParam map(memory_options{.resource = &resource});
+  for (std::uint64_t i = 0; i < 100; ++i) upsert(map, i);
+  resource.refuse();
+  std::uint64_t added = 100;
+  try {
+    for (; added < 10'000; ++added) upsert(map, added);
+  } catch (const std::bad_alloc&) {
+  }
+  EXPECT_EQ(map.size(), added);
+  for (std::uint64_t i = 0; i < added; ++i) ASSERT_TRUE(has(map, i)) << i;
+}
+
+TEST(HashMapMemory, ReserveBeyondTheLimitIsBadAlloc) {
+  hash_map<std::uint64_t, std::uint64_t> map(memory_options{.bytes_max = 1'000'000});
+  EXPECT_THROW(map.reserve(100'000), std::bad_alloc);
+  map.reserve(10'000);
+  EXPECT_LE(map.memory_bytes(), 1'000'000u);
+  map.upsert(1, 2);
+  EXPECT_EQ(map.get(1), 2u);
+}
+
+// --- the parts of it ---
+
+TEST(MemorySource, CountsUpToItsLimit) {
+  internal::memory_source source(memory_options{.bytes_max = 1000});
+  void* const a = source.obtain(600, 8);
+  EXPECT_THROW(static_cast<void>(source.obtain(401, 8)), std::bad_alloc);
+  void* const b = source.obtain(400, 64);
+  EXPECT_FALSE(source.may_obtain(1));
+  source.give_back(a, 600, 8);
+  EXPECT_TRUE(source.may_obtain(600));
+  EXPECT_FALSE(source.may_obtain(static_cast<std::size_t>(-1)));
+  EXPECT_THROW(static_cast<void>(source.obtain_large(static_cast<std::size_t>(-64))),
+               std::bad_alloc);
+  EXPECT_THROW(static_cast<void>(source.obtain_zeroed(601)), std::bad_alloc);
+  source.give_back(b, 400, 64);
+}
+
+TEST(Counter, IsExactWhenThreadsMeet) {
+  internal::busy_counter busy;
+  internal::rare_counter rare;
+  busy.add(1);
+  EXPECT_EQ(busy.memory_bytes(), 0u);
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 200'000; ++i) {
+          busy.add(i % 2 == 0 ? 3 : -2);
+          rare.add(1);
+        }
+      });
+    }
+  }
+  EXPECT_EQ(busy.sum(), 1 + 4 * 100'000);
+  EXPECT_EQ(rare.count(), 800'000u);
+}
+
+TEST(ThreadParts, KeepTheFirstPartWhenTheySpread) {
+  internal::thread_parts<int, 4> parts;
+  int& first = parts.mine();
+  first = 5;
+  parts.spread();
+  parts.spread();
+  EXPECT_NE(&parts.mine(), &first);
+  parts.mine() = 3;
+  int sum = 0;
+  parts.for_each([&](const int& part) { sum += part; });
+  EXPECT_EQ(sum, 8);
+}
+
+// Blocks that were freed before the pool had several parts are used again.
+TEST(BlockPool, UsesBlocksOfTheFirstPartAgain) {
+  internal::memory_source source(memory_options{.bytes_max = 1'000'000});
+  internal::block_pool pool(1024, "block", 0, source);
+  constexpr int blocks_each = 100;
+  std::vector<void*> blocks;
+  for (int i = 0; i < blocks_each; ++i) blocks.push_back(pool.allocate());
+  const std::size_t before = pool.reserved_bytes();
+  for (void* const b : blocks) pool.deallocate(b);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        std::vector<void*> mine;
+        for (int i = 0; i < blocks_each / 8; ++i) mine.push_back(pool.allocate());
+        for (void* const b : mine) pool.deallocate(b);
+      });
+    }
+  }
+  EXPECT_EQ(pool.blocks_in_use(), 0u);
+  // With 32 parts that hold up to 64 free blocks each. No round needs new ones for ever.
+  EXPECT_LT(pool.reserved_bytes(), before + 400'000);
+}
+
+TEST(RetireList, TakesNothingBeforeItsFirstUse) {
+  internal::retire_list list(nullptr);
+  EXPECT_EQ(list.reserved_bytes(), 0u);
+  EXPECT_EQ(list.pending(), 0u);
+  list.sweep_all();
+  list.reserve();
+  EXPECT_GT(list.reserved_bytes(), 0u);
+  list.unreserve();
+}
+
+}  // namespace
+}  // namespace elidex
