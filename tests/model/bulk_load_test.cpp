@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <ranges>
 #include <stdexcept>
@@ -232,6 +233,16 @@ struct loader_loses_records : btree<std::string, u64, optimistic, fan_out<4, 4>>
 };
 TEST(BulkFillCanary, ALoaderThatLosesRecordsIsFound) {
   EXPECT_NE(difference_after_load<loader_loses_records>(1, 300), "");
+}
+
+TEST(BulkLoadOfMaps, KeepsToTheMemoryLimit) {
+  std::map<std::string, std::string> records;
+  for (int n = 0; n < 5'000; ++n) records[std::to_string(n)] = std::string(100, 'v');
+  ordered_map<std::string, std::string> map(memory_options{.bytes_max = 300'000});
+  EXPECT_THROW(map.bulk_load(records), std::bad_alloc);
+  EXPECT_TRUE(map.empty());
+  records.erase(std::next(records.begin(), 500), records.end());
+  EXPECT_EQ(map.bulk_load(records), 500U);
 }
 
 TEST(BulkLoadOfMaps, MovesValuesThatCannotBeCopied) {

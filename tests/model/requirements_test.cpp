@@ -384,7 +384,7 @@ void expect_absent(std::string_view name) {
          "Other threads may change both maps during the comparison.");
   absent(
       requires { typename Map::allocator_type; }, "an allocator parameter",
-      "Nodes come from pools that outlive readers.");
+      "`memory_options` takes a `std::pmr::memory_resource`.");
   absent(
       requires { typename Map::key_compare; }, "`key_compare`, `key_comp()`, `value_comp()`",
       "The order is that of the encoded key. A `key_encoding` gives another.");
