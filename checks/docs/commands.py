@@ -144,6 +144,7 @@ ROWS = [
             "--threads 1,2", ("1,2", f"1,2 {BRIEF}")),
     reduced("./dev demo", ("demo", "demo --seconds 0.02")),
     reduced("./dev locks", ("locks", "locks --rounds 1")),
+    long_only("./dev maps", ("maps", "maps --rounds 2")),
     long_only("./dev programs"),
     long_only("./dev columns"),
     long_only("./dev bench"),

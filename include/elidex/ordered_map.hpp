@@ -163,12 +163,13 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   // strings or objects, no map of the process frees memory while fn runs, so fn should not block.
   template <class Bounds, class Fn>
   std::size_t scan(const Bounds& which, Fn&& fn) const {
+    static_assert(are_bounds<Bounds>, "scan() takes bounds, such as from(key)");
     return scan_range(which_keys(which), static_cast<std::size_t>(-1), fn);
   }
   // The same for the first n keys of the range, or the n keys from a key on.
   template <class Bounds, class Fn>
   std::size_t scan_n(const Bounds& which, std::size_t n, Fn&& fn) const {
-    if constexpr (std::constructible_from<which_keys, const Bounds&>) {
+    if constexpr (are_bounds<Bounds>) {
       return scan_range(which_keys(which), n, fn);
     } else {
       static_assert(std::convertible_to<const Bounds&, key_argument>,
@@ -187,6 +188,7 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   template <class Bounds>
   internal::map_range<ordered_map> range(const Bounds& which) const {
     static_assert(values::can_be_copied, "range() copies the values: use scan()");
+    static_assert(are_bounds<Bounds>, "range() takes bounds, or two keys");
     return {*this, which_keys(which)};
   }
   // The records with lower <= key < upper.
@@ -229,10 +231,10 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   // --- loading ---
 
   // Adds records with ascending keys, given as pairs. Returns the number of added keys. A key that
-  // the map has keeps its value. Into an empty map of integer keys with small values it is much
-  // faster than insert(), fills leaves to fifteen sixteenths, and shows all records at one moment.
-  // Then an exception leaves the map empty. Otherwise each record is inserted by itself, and those
-  // inserted before an exception stay. Throws std::invalid_argument if the keys do not ascend.
+  // the map has keeps its value. Into an empty map it is much faster than insert(), fills leaves to
+  // fifteen sixteenths, and shows all records at one moment. An exception then leaves the map
+  // empty. Otherwise each record is inserted by itself, and those inserted before an exception
+  // stay. Throws std::invalid_argument if the keys do not ascend.
   template <std::ranges::input_range Range>
   std::size_t bulk_load(Range&& sorted);
 
@@ -263,6 +265,8 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
 
  private:
   friend internal::map_range<ordered_map>;
+  template <class Bounds>
+  static constexpr bool are_bounds = std::constructible_from<which_keys, const Bounds&>;
 
   static auto own(key_argument key) { return static_cast<std::remove_cvref_t<key_argument>>(key); }
 
@@ -277,11 +281,26 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   std::size_t scan_range(const which_keys& which, std::size_t n, Fn& fn) const {
     return this->table().scan(which.get(), n, decoding(fn));
   }
+  // Replaces `to` by the first n records. Strings in it keep their memory.
   void collect(const which_keys& which, std::size_t n, std::vector<record>& to) const {
+    constexpr bool reuses = std::same_as<Key, std::string> && std::is_copy_assignable_v<Value>;
+    if constexpr (!reuses) to.clear();
+    to.reserve(n);
+    std::size_t many = 0;
     this->table().scan(which.get(), n,
                        [&](const typename tree::key_argument& key, const auto& value) {
+                         if constexpr (reuses) {
+                           if (many < to.size()) {
+                             to[many].first = key;
+                             to[many].second = values::loaded(value);
+                             ++many;
+                             return;
+                           }
+                         }
                          to.emplace_back(keys::owned(key), Value(values::loaded(value)));
+                         ++many;
                        });
+    to.erase(to.begin() + static_cast<std::ptrdiff_t>(many), to.end());
   }
   template <class Bounds>
   std::optional<record> first_of(const Bounds& which) const {
@@ -333,6 +352,7 @@ template <class Key, class Value>
 template <class Bounds>
   requires(!std::convertible_to<const Bounds&, typename ordered_map<Key, Value>::key_argument>)
 std::size_t ordered_map<Key, Value>::erase(const Bounds& which) {
+  static_assert(are_bounds<Bounds>, "erase() takes a key or bounds");
   constexpr std::size_t at_once = 256;  // chosen
   which_keys left(which);
   std::size_t erased = 0;
@@ -351,28 +371,33 @@ std::size_t ordered_map<Key, Value>::erase(const Bounds& which) {
 template <class Key, class Value>
 template <std::ranges::input_range Range>
 std::size_t ordered_map<Key, Value>::bulk_load(Range&& sorted) {
-  if constexpr (chooses && values::is_same) {
-    if (this->empty()) {
-      std::size_t loaded = 0;
-      auto counted =
-          std::views::all(std::forward<Range>(sorted)) | std::views::transform([&](const auto& r) {
-            ++loaded;
-            return std::pair<typename keys::tree_key, Value>(encoded(r.first).get(), r.second);
-          });
-      this->table().bulk_load(counted);
-      return loaded;
-    }
-  }
   std::size_t added = 0;
-  std::optional<typename keys::tree_key> last;
-  for (auto&& r : sorted) {
-    const encoded key(r.first);
-    const typename keys::tree_key here(key.get());
-    if (last && !(*last < here))
-      throw std::invalid_argument("elidex: bulk_load: keys do not ascend");
-    last = here;
-    added += this->insert(r.first, std::forward<decltype(r)>(r).second) ? 1U : 0U;
+  // Calls add(encoded key, value) for each record.
+  const auto for_each = [&](auto&& add) {
+    const auto one = [&](key_argument key, value_argument value) {
+      typename values::holder made(std::forward<value_argument>(value));
+      const encoded code(key);
+      added += add(code.get(), made) ? 1U : 0U;
+    };
+    internal::for_each_prefetched(
+        sorted, [&](auto&& r) { one(r.first, std::forward<decltype(r)>(r).second); });
+  };
+  if (this->empty()) {
+    this->table().bulk_fill([&](auto& loader) {
+      for_each([&](const auto& key, auto&& value) {
+        loader.add(key, value);
+        return true;
+      });
+    });
+    return added;
   }
+  std::optional<typename keys::tree_key> last;
+  for_each([&](const auto& key, auto&& value) {
+    if (last && !(*last < key))
+      throw std::invalid_argument("elidex: bulk_load: keys do not ascend");
+    last = key;
+    return this->table().insert(key, value);
+  });
   return added;
 }
 

@@ -34,6 +34,24 @@ TYPED_TEST(AllocationFailure, LeavesTheMapUnchangedAndUsable) {
   EXPECT_GT(failures.reported, 10);
 }
 
+// Each allocation of a bulk_load() fails once: the map stays empty.
+template <class Map>
+void load_with_failures() {
+  std::map<typename Map::key_type, typename Map::mapped_type> records;
+  for (u64 n = 0; n < 250; ++n)
+    records[sample<typename Map::key_type>::of(n)] = sample<typename Map::mapped_type>::of(n);
+  Map map;
+  allocation_failures failures;
+  const std::map<typename Map::key_type, typename Map::mapped_type> none;
+  EXPECT_EQ(with_failing_allocations(map, none, failures, [&] { map.bulk_load(records); }), "");
+  EXPECT_GT(failures.reported, 5);
+  EXPECT_EQ(content_difference(map, records), "");
+}
+TEST(AllocationFailureOfBulkLoad, LeavesTheMapEmpty) {
+  load_with_failures<ordered_map<u64, u64>>();
+  load_with_failures<ordered_map<std::string, std::string>>();
+}
+
 TEST(AllocationFailureCanary, AMapThatForgetsIsFound) {
   allocation_failures failures;
   EXPECT_THAT(first_harm<forgets_on_bad_alloc>(500, 50, failures),

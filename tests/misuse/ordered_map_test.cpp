@@ -279,29 +279,31 @@ auto interrupted(const std::vector<Record>& sorted, Fn on_the_way) {
   });
 }
 
-TEST(IntegerMapMisuse, BulkLoadIntoAnEmptyMap) {
-  using records = std::vector<record<std::uint64_t>>;
-  ordered_map<std::uint64_t, std::uint64_t> map;
-  EXPECT_THROW(map.bulk_load(records{{2, 2}, {1, 1}}), std::invalid_argument);
+TYPED_TEST(OrderedMapMisuse, BulkLoadIntoAnEmptyMap) {
+  const auto key = [](unsigned n) { return key_of<TypeParam>(n); };
+  using records = std::vector<record<TypeParam>>;
+  ordered_map<TypeParam, std::uint64_t> map;
+  EXPECT_THROW(map.bulk_load(records{{key(2), 2}, {key(1), 1}}), std::invalid_argument);
   EXPECT_TRUE(map.empty());
   misuse_row("ordered_map::bulk_load", misuse::bad_argument,
-             "keys that do not ascend, integers into an empty map: throws std::invalid_argument; "
-             "the map stays empty");
+             "keys that do not ascend, into an empty map: throws std::invalid_argument; the map "
+             "stays empty");
 
-  const records sorted{{1, 1}, {2, 2}, {3, 3}};
+  const records sorted{{key(1), 1}, {key(2), 2}, {key(3), 3}};
   EXPECT_THROW(map.bulk_load(interrupted(sorted, [] { throw thrown_by_callback(); })),
                thrown_by_callback);
   EXPECT_TRUE(map.empty());
   misuse_row("ordered_map::bulk_load", misuse::callback_throws,
-             "what the range throws comes out; integers into an empty map: the map stays empty");
+             "what the range throws comes out; into an empty map: the map stays empty");
 
-  EXPECT_THROW(map.bulk_load(interrupted(sorted, [&] { map.insert(9, 9); })), std::logic_error);
+  EXPECT_THROW(map.bulk_load(interrupted(sorted, [&] { map.insert(key(9), 9); })),
+               std::logic_error);
   EXPECT_EQ(map.size(), 1U);
-  EXPECT_EQ(map.get(9), 9U);
+  EXPECT_EQ(map.get(key(9)), 9U);
   misuse_row("ordered_map::bulk_load", misuse::reentrance,
-             "integers into an empty map that the range fills meanwhile: throws std::logic_error; "
-             "the map keeps what the range inserted");
-  EXPECT_TRUE(map.erase(9));
+             "into an empty map that the range fills meanwhile: throws std::logic_error; the map "
+             "keeps what the range inserted");
+  EXPECT_TRUE(map.erase(key(9)));
   EXPECT_EQ(map.bulk_load(sorted), 3U);
   expect_three_and_usable(map);
 }
@@ -314,13 +316,14 @@ TYPED_TEST(OrderedMapMisuse, BulkLoadIntoAMapWithKeys) {
                std::invalid_argument);
   EXPECT_EQ(this->values(), (std::vector<std::uint64_t>{1, 2, 3, 4}));
   misuse_row("ordered_map::bulk_load", misuse::bad_argument,
-             "keys that do not ascend: throws std::invalid_argument; the keys before stay added");
+             "keys that do not ascend, into a map with keys: throws std::invalid_argument; the "
+             "keys before stay added");
   const records sorted{{key(3), 30}, {key(5), 5}, {key(6), 6}};
   EXPECT_THROW(map.bulk_load(interrupted(sorted, [] { throw thrown_by_callback(); })),
                thrown_by_callback);
   EXPECT_EQ(this->values(), (std::vector<std::uint64_t>{1, 2, 3, 4}));
   misuse_row("ordered_map::bulk_load", misuse::callback_throws,
-             "what the range throws comes out; the keys before stay added");
+             "what the range throws comes out; into a map with keys: the keys before stay added");
   EXPECT_EQ(map.bulk_load(interrupted(sorted, [&] { map.insert(key(6), 60); })), 1U);
   EXPECT_EQ(this->values(), (std::vector<std::uint64_t>{1, 2, 3, 4, 5, 60}));
   misuse_row("ordered_map::bulk_load", misuse::reentrance,
@@ -331,9 +334,15 @@ TEST(StringMapMisuse, BulkLoadOfAKeyThatIsTooLong) {
   ordered_map<std::string, std::uint64_t> map;
   EXPECT_THROW(map.bulk_load(std::vector<record<std::string>>{{"a", 1}, {long_key(), 2}}),
                std::invalid_argument);
-  EXPECT_EQ(map.size(), 1U);
-  misuse_row("ordered_map::bulk_load", misuse::bad_argument,
-             "a key over 64 KiB: throws std::invalid_argument; the keys before stay added");
+  EXPECT_TRUE(map.empty());
+  misuse_row(
+      "ordered_map::bulk_load", misuse::bad_argument,
+      "a key over 64 KiB: throws std::invalid_argument; an empty map stays empty, to another "
+      "one the keys before stay added");
+  map.insert("0", 0);
+  EXPECT_THROW(map.bulk_load(std::vector<record<std::string>>{{"a", 1}, {long_key(), 2}}),
+               std::invalid_argument);
+  EXPECT_EQ(map.size(), 2U);
 }
 
 TYPED_TEST(OrderedMapMisuse, SameKeyTwiceInAList) {

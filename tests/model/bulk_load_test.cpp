@@ -1,13 +1,23 @@
 // bulk_load(): what was loaded is there and can be changed; what cannot be loaded changes nothing.
 #include <gtest/gtest.h>
 
+#include <concepts>
+#include <iterator>
 #include <map>
+#include <memory>
+#include <new>
+#include <optional>
+#include <ranges>
+#include <stdexcept>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "elidex/ordered_map.hpp"
 #include "support/fixed_key_trees.hpp"
 #include "support/model.hpp"
+#include "support/samples.hpp"
 
 namespace elidex::testing {
 
@@ -104,6 +114,148 @@ TYPED_TEST(BulkLoad, AppearsAtOneMoment) {
     if (round % 2 == 1) expected.try_emplace(1 + u64(round), 1);
     EXPECT_EQ(content_difference(map, expected), "");
   }
+}
+
+// --- trees of any keys ---
+
+template <class Tree>
+class BulkFill : public ::testing::Test {};
+using trees = ::testing::Types<btree<std::string, u64, optimistic, fan_out<4, 4>>,
+                               btree<std::string, std::string, optimistic, node_bytes<1024, 1024>>,
+                               btree<wide_key<2>, u64, coarse<papers::posix_mutex>, fan_out<5, 3>>>;
+TYPED_TEST_SUITE(BulkFill, trees);
+
+// Keys with long and short common prefixes, of each length modulo 8.
+template <class Key>
+Key key_for_load(unsigned shape, u64 n) {
+  if constexpr (std::same_as<Key, std::string>) {
+    if (shape == 0) return sample<std::string>::of(n);
+    if (shape == 1) return "https://www.example.org/" + std::to_string(n * 7'919 % 10'000);
+    return std::string(n % 40, 'k') + std::to_string(n);
+  } else {
+    return Key{{shape == 0 ? n % 7 : 5, shape == 2 ? n * n : n}};
+  }
+}
+template <class Value>
+Value value_for_load(u64 n) {
+  if constexpr (std::same_as<Value, std::string>) {
+    return sample<std::string>::of(n);
+  } else {
+    return n;
+  }
+}
+
+template <class Tree>
+auto records_for_load(unsigned shape, u64 count) {
+  std::map<typename Tree::key_type, typename Tree::mapped_type> records;
+  for (u64 n = 0; n < count; ++n)
+    records[key_for_load<typename Tree::key_type>(shape, n)] =
+        value_for_load<typename Tree::mapped_type>(n);
+  return records;
+}
+template <class Tree, class Records>
+void load_into(Tree& tree, const Records& records) {
+  tree.bulk_fill([&](auto& loader) {
+    for (const auto& [key, value] : records) loader.add(key, value);
+  });
+}
+
+// What a loaded tree differs in from std::map, before and after random changes. Every key is looked
+// up: a node whose prefix is wrong hides some.
+template <class Tree>
+std::string difference_after_load(unsigned shape, u64 count) {
+  auto expected = records_for_load<Tree>(shape, count);
+  Tree tree;
+  load_into(tree, expected);
+  if (auto what = content_difference(tree, expected); !what.empty()) return "loaded " + what;
+  for (const auto& [key, value] : expected) {
+    if (tree.get(key) != std::optional(value)) return "loaded get";
+  }
+  random_numbers random(seed_or(shape + 1));
+  for (u64 i = 0; i < count; ++i) {
+    const auto key = key_for_load<typename Tree::key_type>(shape, random.below(count + count / 4));
+    const auto value = value_for_load<typename Tree::mapped_type>(i);
+    if (random.below(2) == 0) {
+      if (tree.insert(key, value) != expected.emplace(key, value).second) return "insert";
+    } else if (tree.erase(key) != (expected.erase(key) == 1)) {
+      return "erase";
+    }
+  }
+  return content_difference(tree, expected);
+}
+
+TYPED_TEST(BulkFill, EverySizeAndShape) {
+  for (unsigned shape = 0; shape < 3; ++shape) {
+    for (const u64 count : {0U, 1U, 2U, 3U, 4U, 5U, 15U, 16U, 40U, 300U, 2'500U})
+      ASSERT_EQ(difference_after_load<TypeParam>(shape, count), "") << shape << ", " << count;
+  }
+}
+
+TYPED_TEST(BulkFill, WhatFailsLeavesTheTreeEmptyAndNoMemoryBehind) {
+  auto records = records_for_load<TypeParam>(1, 700);
+  TypeParam tree;
+  std::size_t memory = 0;
+  for (int time = 0; time < 3; ++time) {
+    EXPECT_THROW(tree.bulk_fill([&](auto& loader) {
+      for (const auto& [key, value] : records) loader.add(key, value);
+      loader.add(records.begin()->first, records.begin()->second);
+    }),
+                 std::invalid_argument);
+    ASSERT_EQ(content_difference(tree, decltype(records){}), "");
+    if (time > 0) {
+      EXPECT_EQ(tree.memory_bytes(), memory);
+    }
+    memory = tree.memory_bytes();
+  }
+  tree.insert(records.begin()->first, records.begin()->second);
+  EXPECT_THROW(load_into(tree, records), std::logic_error);
+  EXPECT_EQ(tree.size(), 1U);
+  tree.erase(records.begin()->first);
+  load_into(tree, records);
+  EXPECT_EQ(content_difference(tree, records), "");
+}
+
+// Loses every fourth record.
+struct loader_loses_records : btree<std::string, u64, optimistic, fan_out<4, 4>> {
+  template <class Fill>
+  void bulk_fill(Fill&& fill) {
+    btree::bulk_fill([&](auto& loader) {
+      struct losing {
+        decltype(loader) to;
+        int number = 0;
+        void add(const std::string& key, u64 value) {
+          if (++number % 4 != 0) to.add(key, value);
+        }
+      } some{loader};
+      fill(some);
+    });
+  }
+};
+TEST(BulkFillCanary, ALoaderThatLosesRecordsIsFound) {
+  EXPECT_NE(difference_after_load<loader_loses_records>(1, 300), "");
+}
+
+TEST(BulkLoadOfMaps, KeepsToTheMemoryLimit) {
+  std::map<std::string, std::string> records;
+  for (int n = 0; n < 5'000; ++n) records[std::to_string(n)] = std::string(100, 'v');
+  ordered_map<std::string, std::string> map(memory_options{.bytes_max = 300'000});
+  EXPECT_THROW(map.bulk_load(records), std::bad_alloc);
+  EXPECT_TRUE(map.empty());
+  records.erase(std::next(records.begin(), 500), records.end());
+  EXPECT_EQ(map.bulk_load(records), 500U);
+}
+
+TEST(BulkLoadOfMaps, MovesValuesThatCannotBeCopied) {
+  std::vector<std::pair<std::string, std::unique_ptr<int>>> records;
+  for (int n = 0; n < 500; ++n)
+    records.emplace_back(std::to_string(10'000 + n), std::make_unique<int>(n));
+  ordered_map<std::string, std::unique_ptr<int>> map;
+  EXPECT_EQ(map.bulk_load(std::ranges::subrange(std::move_iterator(records.begin()),
+                                                std::move_iterator(records.end()))),
+            500U);
+  EXPECT_EQ(records[7].second, nullptr);
+  EXPECT_EQ(**map.extract("10007"), 7);
+  EXPECT_EQ(map.size(), 499U);
 }
 
 }  // namespace

@@ -14,6 +14,8 @@
 #include <memory>
 #include <optional>
 #include <ranges>
+#include <set>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -25,6 +27,7 @@
 
 #include "elidex/hash_map.hpp"
 #include "elidex/ordered_map.hpp"
+#include "support/conformance.hpp"
 #include "support/random_seed.hpp"
 #include "support/samples.hpp"
 
@@ -137,6 +140,104 @@ struct promised_order {
   }
 };
 
+// The name of a type in docs/CONFORMANCE.md.
+template <class T>
+constexpr std::string_view name_of = "";
+template <>
+constexpr std::string_view name_of<std::uint64_t> = "std::uint64_t";
+template <>
+constexpr std::string_view name_of<std::int8_t> = "std::int8_t";
+template <>
+constexpr std::string_view name_of<bool> = "bool";
+template <>
+constexpr std::string_view name_of<level> = "an enumeration";
+template <>
+constexpr std::string_view name_of<float> = "float";
+template <>
+constexpr std::string_view name_of<double> = "double";
+#if defined(__SIZEOF_INT128__)
+template <>
+constexpr std::string_view name_of<internal::signed_128> = "__int128";
+#endif
+template <>
+constexpr std::string_view name_of<std::string> = "std::string";
+template <>
+constexpr std::string_view name_of<std::vector<std::byte>> = "std::vector<std::byte>";
+template <>
+constexpr std::string_view name_of<std::vector<int>> = "std::vector<int>";
+template <>
+constexpr std::string_view name_of<std::unique_ptr<int>> = "std::unique_ptr<int>";
+template <>
+constexpr std::string_view name_of<std::monostate> = "std::monostate";
+template <>
+constexpr std::string_view name_of<order_id> = "a type with key_encoding";
+template <>
+constexpr std::string_view name_of<price> = "a trivially copyable struct";
+template <>
+constexpr std::string_view name_of<std::pair<std::uint32_t, std::int16_t>> =
+    "std::pair of integers";
+template <>
+constexpr std::string_view name_of<std::array<std::uint16_t, 3>> = "std::array of integers";
+template <>
+constexpr std::string_view name_of<std::tuple<std::int32_t, level, std::uint64_t>> =
+    "std::tuple of fixed size";
+template <>
+constexpr std::string_view name_of<std::tuple<std::string, std::int64_t>> =
+    "std::tuple that begins with a string";
+template <>
+constexpr std::string_view name_of<std::tuple<std::uint8_t, std::string, std::string>> =
+    "std::tuple that ends with strings";
+
+// The operations that a test has used, for docs/CONFORMANCE.md.
+template <class Map, bool IsOrdered>
+class used_operations {
+ public:
+  void add(std::initializer_list<std::string_view> operations) {
+    used_.insert(operations.begin(), operations.end());
+  }
+  // Expects that each operation was used or is among `absent`, and records both.
+  void record(std::initializer_list<std::string_view> absent = {}, std::string_view why = "") {
+    for (const std::string_view one : absent) {
+      EXPECT_FALSE(used_.contains(one)) << one;
+      row(one, why);
+    }
+    for (const std::string_view one : operations()) {
+      if (std::ranges::find(absent, one) != absent.end()) continue;
+      EXPECT_TRUE(used_.contains(one)) << one;
+      row(one, "");
+    }
+  }
+
+ private:
+  static std::vector<std::string_view> operations() {
+    std::vector<std::string_view> all_of_them{"get",           "at",          "contains",
+                                              "visit",         "multi_get",   "insert",
+                                              "try_emplace",   "upsert",      "insert_or_assign",
+                                              "get_or_insert", "upsert_with", "multi_upsert",
+                                              "update",        "compute",     "erase",
+                                              "erase_if",      "extract",     "multi_erase",
+                                              "clear",         "swap",        "size",
+                                              "empty"};
+    const auto more =
+        IsOrdered
+            ? std::vector<std::string_view>{"scan",        "scan_n", "range",       "cursor",
+                                            "front",       "back",   "lower_bound", "ceiling",
+                                            "upper_bound", "floor",  "split",       "erase(bounds)",
+                                            "bulk_load"}
+            : std::vector<std::string_view>{"for_each"};
+    all_of_them.insert(all_of_them.end(), more.begin(), more.end());
+    return all_of_them;
+  }
+  static void row(std::string_view operation, std::string_view why) {
+    static_assert(!name_of<typename Map::key_type>.empty() &&
+                  !name_of<typename Map::mapped_type>.empty());
+    conformance_row({"operation", name_of<typename Map::key_type>,
+                     name_of<typename Map::mapped_type>, IsOrdered ? "ordered_map" : "hash_map",
+                     operation, why});
+  }
+  std::set<std::string_view> used_;
+};
+
 template <class Map>
 struct face_test {
   using key_type = typename Map::key_type;
@@ -148,6 +249,7 @@ struct face_test {
   Map map;
   model expected;
   random_numbers random{seed_or(1)};
+  used_operations<Map, is_ordered> used;
 
   key_type any_key() { return sample<key_type>::of(random.below(150)); }
   static bool same(const key_type& a, const key_type& b) {
@@ -163,6 +265,7 @@ struct face_test {
   static mapped_type own_value(const auto& value) { return mapped_type(value); }
 
   void look_up(const key_type& key) {
+    used.add({"get", "at", "contains", "visit"});
     const auto at = expected.find(key);
     const bool present = at != expected.end();
     EXPECT_EQ(map.contains(key), present);
@@ -188,22 +291,27 @@ struct face_test {
     switch (random.below(6)) {
       case 0:
         EXPECT_EQ(map.insert(key, value), !present);
+        used.add({"insert"});
         expected.emplace(key, value);
         break;
       case 1:
         EXPECT_EQ(map.try_emplace(key, value), !present);
+        used.add({"try_emplace"});
         expected.emplace(key, value);
         break;
       case 2:
         EXPECT_EQ(map.upsert(key, value), !present);
+        used.add({"upsert"});
         expected.insert_or_assign(key, value);
         break;
       case 3:
         EXPECT_EQ(map.insert_or_assign(key, value), !present);
+        used.add({"insert_or_assign"});
         expected.insert_or_assign(key, value);
         break;
       case 4: {
         const auto [got, added] = map.get_or_insert(key, [&] { return value; });
+        used.add({"get_or_insert"});
         EXPECT_EQ(added, !present);
         EXPECT_TRUE(got == expected.emplace(key, value).first->second);
         break;
@@ -213,6 +321,7 @@ struct face_test {
                       key, [&] { return value; }, [&](mapped_type& v) { v = value; }),
                   !present);
         expected.insert_or_assign(key, value);
+        used.add({"upsert_with"});
     }
   }
 
@@ -227,8 +336,10 @@ struct face_test {
                            }),
                 present);
       if (present) at->second = value;
+      used.add({"update"});
       return;
     }
+    used.add({"compute"});
     const bool stays = random.below(3) != 0;
     EXPECT_EQ(map.compute(key,
                           [&](std::optional<mapped_type>& v) {
@@ -252,13 +363,16 @@ struct face_test {
     switch (random.below(3)) {
       case 0:
         EXPECT_EQ(map.erase(key), present);
+        used.add({"erase"});
         break;
       case 1:
         EXPECT_FALSE(map.erase_if(key, [](const mapped_type&) { return false; }));
         EXPECT_EQ(map.erase_if(key, [](const mapped_type&) { return true; }), present);
+        used.add({"erase_if"});
         break;
       default:
         EXPECT_EQ(map.extract(key), present ? std::optional(at->second) : std::nullopt);
+        used.add({"extract"});
     }
     expected.erase(key);
   }
@@ -274,19 +388,49 @@ struct face_test {
     }
   }
 
+  // std::vector<bool> is no span.
+  template <class T>
+  using array_of = std::conditional_t<std::same_as<T, bool>, std::unique_ptr<T[]>, std::vector<T>>;
+  template <class To, class From>
+  static array_of<To> arguments(const std::vector<From>& from) {
+    if constexpr (std::same_as<To, bool>) {
+      auto all_of_them = std::make_unique<bool[]>(from.size());
+      for (std::size_t i = 0; i < from.size(); ++i) all_of_them[i] = from[i];
+      return all_of_them;
+    } else {
+      return array_of<To>(from.begin(), from.end());
+    }
+  }
+  template <class Array>
+  static auto span_of(const Array& all_of_them, std::size_t many) {
+    return std::span(std::to_address(&all_of_them[0]), many);
+  }
   void many() {
     std::vector<key_type> keys;
+    std::vector<mapped_type> values;
     for (int i = 0; i < 40; ++i) keys.push_back(any_key());
-    std::vector<std::remove_cvref_t<key_argument>> wanted;
-    std::vector<std::optional<mapped_type>> found(keys.size());
-    if constexpr (!std::same_as<key_type, bool>) {
-      for (const key_type& key : keys) wanted.push_back(key);
-      map.multi_get(wanted, found);
+    for (std::uint64_t i = 0; i < 40; ++i) values.push_back(sample<mapped_type>::of(i));
+    const auto wanted = arguments<std::remove_cvref_t<key_argument>>(keys);
+    const auto given = arguments<std::remove_cvref_t<typename Map::value_argument>>(values);
+    const auto look_up_all = [&] {
+      std::vector<std::optional<mapped_type>> found(keys.size());
+      map.multi_get(span_of(wanted, keys.size()), found);
       for (std::size_t i = 0; i < keys.size(); ++i) {
         const auto at = expected.find(keys[i]);
         EXPECT_EQ(found[i], at == expected.end() ? std::nullopt : std::optional(at->second));
       }
-    }
+    };
+    look_up_all();
+    const std::size_t before = expected.size();
+    for (std::size_t i = 0; i < keys.size(); ++i) expected.insert_or_assign(keys[i], values[i]);
+    EXPECT_EQ(map.multi_upsert(span_of(wanted, keys.size()), span_of(given, keys.size())),
+              expected.size() - before);
+    look_up_all();
+    std::size_t erased = 0;
+    for (std::size_t i = 0; i < 20; ++i) erased += expected.erase(keys[i]);
+    EXPECT_EQ(map.multi_erase(span_of(wanted, 20)), erased);
+    look_up_all();
+    used.add({"multi_get", "multi_upsert", "multi_erase"});
   }
 
   // Visits everything, and compares with the records from `first` to `last`.
@@ -308,6 +452,7 @@ struct face_test {
   }
   template <class Bounds>
   records scanned(const Bounds& which) {
+    used.add({"scan", "range", "scan_n"});
     records seen;
     const std::size_t visited = map.scan(which, collecting(seen));
     EXPECT_EQ(visited, seen.size());
@@ -351,6 +496,7 @@ struct face_test {
     neighbours(a);
   }
   void neighbours(const key_type& key) {
+    used.add({"front", "back", "lower_bound", "ceiling", "upper_bound", "floor", "cursor"});
     const auto& e = expected;
     const auto expect = [&](const auto& got, auto at, bool there) {
       EXPECT_EQ(got.has_value(), there);
@@ -373,6 +519,7 @@ struct face_test {
     }
   }
   void parts() {
+    used.add({"split"});
     for (const std::size_t n : {1U, 2U, 5U}) {
       records seen;
       const auto parts = map.split(n);
@@ -383,11 +530,14 @@ struct face_test {
   }
   void everything() {
     EXPECT_EQ(map.size(), expected.size());
+    EXPECT_EQ(map.empty(), expected.empty());
+    used.add({"size", "empty"});
     if constexpr (is_ordered) {
       ranges();
       parts();
     } else {
       records seen;
+      used.add({"for_each"});
       const std::size_t visited = map.for_each(collecting(seen));
       EXPECT_EQ(visited, seen.size());
       std::sort(seen.begin(), seen.end(),
@@ -399,6 +549,7 @@ struct face_test {
     }
   }
   void move_about() {
+    used.add({"swap"});
     Map other(std::move(map));
     EXPECT_TRUE(map.empty());  // NOLINT(bugprone-use-after-move): that is the test
     EXPECT_EQ(other.size(), expected.size());
@@ -439,15 +590,40 @@ struct face_test {
       if (::testing::Test::HasFailure()) return;
     }
     everything();
+    load();
     erase_ranges();
     map.clear();
     expected.clear();
     everything();
+    used.add({"clear"});
+    used.record();
+  }
+  // Into an empty map, into a map that has every other key, and into one that was emptied.
+  void load() {
+    if constexpr (is_ordered) {
+      Map copy;
+      EXPECT_EQ(copy.bulk_load(map.range(all)), expected.size());
+      swap(map, copy);
+      everything();
+      bool erases = false;
+      copy = Map();
+      for (const auto& [key, value] : expected) {
+        if ((erases = !erases)) copy.insert(key, value);
+      }
+      EXPECT_EQ(copy.bulk_load(expected), expected.size() / 2);
+      swap(map, copy);
+      everything();
+      for (const auto& [key, value] : expected) map.erase(key);
+      EXPECT_EQ(map.bulk_load(expected), expected.size());
+      everything();
+      used.add({"bulk_load"});
+    }
   }
   void erase_ranges() {
     if constexpr (is_ordered) {
       const key_type key = any_key();
       const auto at = expected.lower_bound(key);
+      used.add({"erase(bounds)"});
       EXPECT_EQ(map.erase(from(key)), static_cast<std::size_t>(std::distance(at, expected.end())));
       expected.erase(at, expected.end());
       everything();
@@ -489,16 +665,30 @@ TYPED_TEST(HashMapFace, AgreesWithTheStandardMap) {
   face_test<TypeParam>().run();
 }
 
-template <template <class...> class Map>
+// What visits all values of a map.
+template <class Map, class Fn>
+std::size_t visit_all(const Map& map, Fn&& fn) {
+  if constexpr (requires { map.scan(all, fn); }) {
+    return map.scan(all, fn);
+  } else {
+    return map.for_each(fn);
+  }
+}
+template <class Map, bool IsOrdered>
 void values_that_only_move() {
-  Map<std::string, std::unique_ptr<int>> map;
+  Map map;
+  used_operations<Map, IsOrdered> used;
   EXPECT_TRUE(map.insert("a", std::make_unique<int>(1)));
   EXPECT_FALSE(map.insert("a", std::make_unique<int>(2)));
   EXPECT_FALSE(map.upsert("a", std::make_unique<int>(3)));
+  EXPECT_FALSE(map.insert_or_assign("a", std::make_unique<int>(3)));
   EXPECT_TRUE(map.try_emplace("b", new int(4)));
+  EXPECT_TRUE(map.contains("b"));
   int sum = 0;
   EXPECT_TRUE(map.visit("a", [&](const std::unique_ptr<int>& p) { sum += *p; }));
   EXPECT_EQ(sum, 3);
+  EXPECT_EQ(visit_all(map, [&](const auto&, const std::unique_ptr<int>& p) { sum += *p; }), 2U);
+  EXPECT_EQ(sum, 10);
   EXPECT_GT(map.memory_bytes(), 0U);
   EXPECT_EQ(**map.extract("a"), 3);
   EXPECT_FALSE(map.extract("a"));
@@ -508,12 +698,45 @@ void values_that_only_move() {
     EXPECT_THROW(static_cast<void>(map.extract("c")), std::logic_error);
   });
   EXPECT_EQ(map.size(), 1U);
+  Map other;
+  swap(map, other);
+  EXPECT_TRUE(map.empty());
+  const std::array<std::string_view, 2> keys{"c", "d"};
+  EXPECT_EQ(other.multi_erase(keys), 1U);
+  if constexpr (IsOrdered) {
+    for (const char* const key : {"a", "b", "c"}) map.try_emplace(key, nullptr);
+    EXPECT_EQ(map.scan_n(from("b"), 1, [](auto&&...) {}), 1U);
+    EXPECT_EQ(map.split(1).size(), 1U);
+    EXPECT_EQ(map.erase(from("b")), 2U);
+    std::vector<std::pair<std::string, std::unique_ptr<int>>> records;
+    records.emplace_back("e", std::make_unique<int>(1));
+    EXPECT_EQ(other.bulk_load(std::ranges::subrange(std::move_iterator(records.begin()),
+                                                    std::move_iterator(records.end()))),
+              1U);
+    used.add({"scan", "scan_n", "split", "erase(bounds)", "bulk_load"});
+  } else {
+    used.add({"for_each"});
+  }
+  map.clear();
+  EXPECT_TRUE(map.empty());
+  used.add({"insert", "upsert", "insert_or_assign", "try_emplace", "contains", "visit", "extract",
+            "erase", "multi_erase", "size", "empty", "swap", "clear"});
+  if constexpr (IsOrdered) {
+    used.record({"get", "at", "multi_get", "get_or_insert", "upsert_with", "multi_upsert", "update",
+                 "compute", "erase_if", "range", "cursor", "front", "back", "lower_bound",
+                 "ceiling", "upper_bound", "floor"},
+                "copies the value");
+  } else {
+    used.record({"get", "at", "multi_get", "get_or_insert", "upsert_with", "multi_upsert", "update",
+                 "compute", "erase_if"},
+                "copies the value");
+  }
 }
 TEST(MapFaceOfMovableValues, OrderedMap) {
-  values_that_only_move<ordered_map>();
+  values_that_only_move<ordered_map<std::string, std::unique_ptr<int>>, true>();
 }
 TEST(MapFaceOfMovableValues, HashMap) {
-  values_that_only_move<hash_map_of>();
+  values_that_only_move<hash_map<std::string, std::unique_ptr<int>>, false>();
 }
 
 TEST(MapKeys, ZerosAreOneKeyAndSoAreNaNs) {

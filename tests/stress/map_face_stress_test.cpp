@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -224,6 +225,69 @@ TEST(BoundedScanStressCanary, AWalkIsNoSnapshot) {
 }
 
 // compute() gives back the chained blocks of keys that it erases.
+// Loads strings while one thread scans and another one inserts a key. What a scan or the outcome
+// shows that no single moment can have, in words.
+template <class Tree>
+std::string partial_load(int rounds) {
+  constexpr std::size_t many = 700;
+  std::vector<std::string> keys;
+  for (std::size_t n = 0; n < many; ++n) keys.push_back("https://a.b/" + std::to_string(1'000 + n));
+  for (int round = 0; round < rounds; ++round) {
+    Tree tree;
+    std::atomic<bool> partial{false};
+    bool loaded = true;
+    bool inserted = false;
+    run_threads(3, [&](unsigned thread, random_numbers& random) {
+      if (thread == 0) {
+        try {
+          tree.bulk_fill([&](auto& loader) {
+            for (const std::string& key : keys) loader.add(key, 1);
+          });
+        } catch (const std::logic_error&) {
+          loaded = false;
+        }
+      } else if (thread == 1) {
+        for (std::size_t seen = 0; seen == 0;) {
+          seen = tree.scan("", many + 1, [](auto&&...) {});
+          if (seen > 1 && seen < many) partial = true;
+          if (seen == 0 && tree.size() != 0) break;  // it may stay empty
+        }
+      } else {
+        for (u64 pause = random.below(40); pause > 0; --pause) static_cast<void>(tree.size());
+        inserted = tree.insert("z", 1);
+      }
+    });
+    if (partial) return "a part of the records";
+    if (!inserted) return "the inserted key was there";
+    if (tree.size() != (loaded ? many + 1 : 1)) return "size";
+    if (tree.get("z") != 1) return "the inserted key is lost";
+    for (const std::string& key : keys) {
+      if (tree.contains(key) != loaded) return "a loaded key";
+    }
+  }
+  return "";
+}
+using text_tree = btree<std::string, u64, optimistic, fan_out<8, 8>>;
+TEST(BulkLoadStress, RecordsAppearAtOneMoment) {
+  EXPECT_EQ(partial_load<text_tree>(60 * effort()), "");
+}
+struct loads_piecemeal : text_tree {
+  template <class Fill>
+  void bulk_fill(Fill&& fill) {
+    struct {
+      text_tree& to;
+      void add(const std::string& key, u64 value) {
+        to.insert(key, value);
+        std::this_thread::yield();
+      }
+    } loader{*this};
+    fill(loader);
+  }
+};
+TEST(BulkLoadStressCanary, ALoadInPiecesIsFound) {
+  EXPECT_EQ(partial_load<loads_piecemeal>(200), "a part of the records");
+}
+
 TEST(ComputeStress, KeepsNoChainedBlocks) {
   hash_index<u64, u64, same_for_all> map;
   run_threads(3, [&](unsigned, random_numbers& random) {

@@ -52,7 +52,7 @@ class map_face {
   // Returns the value of `key`. Throws std::out_of_range if the key is absent.
   Value at(key_argument key) const {
     static_assert(values::can_be_copied, "at() copies the value: use visit() or extract()");
-    std::optional<Value> value = get(key);
+    std::optional<Value> value = values::loaded(table().get(encoded(key).get()));
     if (!value) throw std::out_of_range("elidex: at: no such key");
     return *std::move(value);
   }
@@ -133,7 +133,7 @@ class map_face {
     } else {
       bool added = false;
       std::optional<Value> result;
-      compute(key, [&](std::optional<Value>& value) {
+      computed(key, [&](std::optional<Value>& value) {
         added = !value;
         if (added) value.emplace(make());
         result.emplace(*value);
@@ -153,7 +153,7 @@ class map_face {
     if constexpr (values::is_same) {
       return table().update(encoded(key).get(), [&](Value& value) { std::invoke(fn, value); });
     } else {
-      return compute(key, [&](std::optional<Value>& value) {
+      return computed(key, [&](std::optional<Value>& value) {
         if (value) std::invoke(fn, *value);
       });
     }
@@ -164,8 +164,10 @@ class map_face {
   template <class Make, class Change>
     requires value_change<Change, Value>
   bool upsert_with(key_argument key, Make&& make, Change&& change) {
+    static_assert(values::can_be_copied,
+                  "upsert_with() changes a copy: use extract() and insert()");
     bool added = false;
-    compute(key, [&](std::optional<Value>& value) {
+    computed(key, [&](std::optional<Value>& value) {
       added = !value;
       if (value) {
         std::invoke(change, *value);
@@ -191,17 +193,7 @@ class map_face {
                   "the function takes a std::optional<Value>&");
     static_assert(!std::invocable<Fn&, std::optional<Value>>,
                   "the function takes a reference: what it does to a copy is lost");
-    if constexpr (values::is_same) {
-      return table().compute(encoded(key).get(),
-                             [&](std::optional<Value>& value) { std::invoke(fn, value); });
-    } else {
-      return table().compute(encoded(key).get(), [&](std::optional<tree_value>& raw) {
-        std::optional<Value> value = values::loaded(std::optional<tree_value>(raw));
-        std::invoke(fn, value);
-        raw.reset();
-        if (value) raw.emplace(values::stored(*value));
-      });
-    }
+    return computed(key, fn);
   }
 
   // --- erasing ---
@@ -212,8 +204,9 @@ class map_face {
   // removed the key. Rules for pred(): as for compute().
   template <class Pred>
   bool erase_if(key_argument key, Pred&& pred) {
+    static_assert(values::can_be_copied, "erase_if() copies the value: use visit() and erase()");
     bool erased = false;
-    compute(key, [&](std::optional<Value>& value) {
+    computed(key, [&](std::optional<Value>& value) {
       erased = value && std::invoke(pred, std::as_const(*value));
       if (erased) value.reset();
     });
@@ -231,7 +224,7 @@ class map_face {
       return values::loaded(std::move(taken));
     } else if constexpr (values::can_be_copied) {
       std::optional<Value> taken;
-      compute(key, [&](std::optional<Value>& value) {
+      computed(key, [&](std::optional<Value>& value) {
         taken.reset();
         if (value) taken.emplace(*value);
         value.reset();
@@ -299,6 +292,24 @@ class map_face {
   const Table* table_if_made() const noexcept { return table_.if_made(); }
 
  private:
+  // compute() without its assertions.
+  template <class Fn>
+  bool computed(key_argument key, Fn&& fn) {
+    if constexpr (!values::can_be_copied) {
+      return false;  // the caller has refused this with a static_assert
+    } else if constexpr (values::is_same) {
+      return table().compute(encoded(key).get(),
+                             [&](std::optional<Value>& value) { std::invoke(fn, value); });
+    } else {
+      return table().compute(encoded(key).get(), [&](std::optional<tree_value>& raw) {
+        std::optional<Value> value = values::loaded(std::optional<tree_value>(raw));
+        std::invoke(fn, value);
+        raw.reset();
+        if (value) raw.emplace(values::stored(*value));
+      });
+    }
+  }
+
   made_on_demand<Table, Maker> table_;
 };
 

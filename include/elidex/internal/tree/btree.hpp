@@ -94,7 +94,9 @@
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/policies.hpp"
 #include "elidex/internal/tree/btree_inner.hpp"
+#include "elidex/internal/tree/bulk_load.hpp"
 #include "elidex/internal/tree/cursor.hpp"
+#include "elidex/internal/tree/gathered_records.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 #include "elidex/internal/tree/range_collector.hpp"
 #include "elidex/internal/tree/tree_range.hpp"
@@ -117,6 +119,7 @@ struct btree_leaf : btree_node<Sync> {
   static constexpr bool in_order = true;
   static constexpr std::size_t value_locks = 0;  // the leaf's lock is the values' lock too
   struct ordered_view {};                        // not needed
+  using ordered_copy = gathered_records<key_slot, value_slot, capacity>;
   static constexpr std::size_t bytes_for_look_up =
       sizeof(btree_node<Sync>) + capacity * sizeof(slot);
   static_assert(capacity <= slots_max);
@@ -130,6 +133,7 @@ struct btree_leaf : btree_node<Sync> {
     return no_slot;
   }
 
+  unsigned used() const noexcept { return this->count(); }
   key_slot key(unsigned i) const noexcept { return keys::taken_out(stored_key(i), prefix.get()); }
   // The key as the node stores it, with its head behind the prefix.
   key_slot stored_key(unsigned i) const noexcept { return slots[i].key.template load<racing>(); }
@@ -142,6 +146,19 @@ struct btree_leaf : btree_node<Sync> {
     slots[i].value.template store<racing>(v);
   }
 
+  // How many keys between these two fit.
+  template <class Lowest, class Highest>
+  static unsigned room_between(const Lowest& /*lowest*/, const Highest& /*highest*/) noexcept {
+    return capacity;
+  }
+  // Of an empty leaf.
+  void fill(const ordered_copy& records, unsigned first, unsigned last) noexcept {
+    for (unsigned i = first; i < last; ++i) {
+      store_key(i - first, keys::put_in(records.key(i), prefix.get()));
+      set_value(i - first, records.value(i));
+    }
+    this->set_count(last - first);
+  }
   void insert(unsigned position, const key_slot& k, const value_slot& v) noexcept {
     const unsigned n = this->count();
     for (unsigned i = n; i > position; --i) copy_slot(i, *this, i - 1);
@@ -256,6 +273,18 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   std::optional<std::pair<Value, bool>> get_or_insert_if_made(key_argument key, Make&& make)
     requires(!values::owns_objects);
 
+  // Fills the tree, which must be empty, with the records for which fill(loader) calls
+  // loader.add(key, value). The keys must ascend. All records appear at one moment. Leaves are
+  // nearly full afterwards. Throws std::invalid_argument if the keys do not ascend,
+  // std::logic_error if the tree is not empty or another thread fills it meanwhile, std::bad_alloc,
+  // and what fill() throws. After an exception the tree is as it was.
+  template <class Fill>
+  void bulk_fill(Fill&& fill) {
+    internal::bulk_loader<btree> loader(*this);
+    fill(loader);
+    loader.publish();
+  }
+
   // Calls fn(value) for the value of `key` and stores the result, as one atomic step. Returns
   // whether the key is present. fn(Value&) must not use the tree, and should be short: other
   // operations on the leaf wait for it. It may run more than once when transactions abort, or when
@@ -328,6 +357,7 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   friend internal::node_operation<btree>;
   friend internal::range_collector<btree>;
   friend internal::collected_range<btree>;
+  friend internal::bulk_loader<btree>;
   friend cursor_type;
 
   using inner_levels::defers_reclamation;
@@ -408,6 +438,12 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   auto range_region(Body&& body) const {
     return sync_.shared(body);
   }
+  template <class Body>
+  auto changing_region(Body&& body) {
+    return sync_.exclusive(body);
+  }
+  static void begin_life(leaf& /*made*/) noexcept {}
+  static void end_life(leaf& /*old*/, operation& /*op*/) noexcept {}
 
   // Not on a cache line that readers need.
   alignas(64) busy_counter size_;

@@ -254,7 +254,14 @@ class fixed_key_btree
   // another thread fills it meanwhile, std::bad_alloc, and what the range throws. After an
   // exception the map is as it was.
   template <std::ranges::input_range Range>
-  void bulk_load(Range&& sorted);
+  void bulk_load(Range&& sorted) {
+    bulk_fill([&](auto& loader) {
+      for (const auto& record : sorted) loader.add(record.first, record.second);
+    });
+  }
+  // The same for the records for which fill(loader) calls loader.add(key, value).
+  template <class Fill>
+  void bulk_fill(Fill&& fill);
 
   // Calls fn(value) for the value of `key` and stores the result, as one atomic step. Returns
   // whether the key is present. fn(Value&) must not use the tree, and should be short. It may run
@@ -431,7 +438,15 @@ class fixed_key_btree
   static unsigned end_of_run(const typename leaf::ordered_copy& all, Key key) noexcept {
     return std::clamp(all.rank(key), 1U, all.count() - 1);
   }
-  op_status try_replace_empty(node* new_root, operation& op) noexcept;
+  void begin_life(leaf& made) noexcept { made.sequence.begin_life(leaves_made_.fetch_add(1)); }
+  void end_life(leaf& old, operation& op) noexcept {
+    take_control_away(old, op);
+    old.sequence.invalidate();
+  }
+  template <class Body>
+  auto changing_region(Body&& body) {
+    return sync_.whole(body);
+  }
   op_status try_merge(Key key, operation& op) noexcept;
   static void lock_values(leaf& l) noexcept {
     l.for_each_value_lock([](node_lock& one) { one.lock(); });
@@ -1020,34 +1035,11 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_erase(const leaf_ref
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-template <std::ranges::input_range Range>
-void fixed_key_btree<Key, Value, Sync, Shape, Control>::bulk_load(Range&& sorted) {
+template <class Fill>
+void fixed_key_btree<Key, Value, Sync, Shape, Control>::bulk_fill(Fill&& fill) {
   internal::bulk_loader<fixed_key_btree> loader(*this);
-  for (const auto& record : sorted) loader.add(record.first, record.second);
+  fill(loader);
   loader.publish();
-}
-
-// Yes: the tree was empty, and now has the new root unless that is null. No: the tree was not
-// empty.
-template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_replace_empty(node* new_root,
-                                                                          operation& op) noexcept
-    -> op_status {
-  position p;
-  if (!this->enter_root(p)) return op_status::restart;
-  if (!p.at->is_leaf() || p.as_leaf().used() != 0)
-    return p.still_valid() ? op_status::no : op_status::restart;
-  if (new_root == nullptr) return p.still_valid() ? op_status::yes : op_status::restart;
-  if (!op.may_retire()) return op_status::need_memory;
-  if (!p.try_lock_parent_and_node()) return op_status::restart;
-  leaf& old = p.as_leaf();
-  take_control_away(old, op);
-  old.sequence.invalidate();
-  root_.template store<racing>(new_root);
-  op.retire_leaf(&old);
-  old.lock.unlock_obsolete();
-  p.parent_lock->unlock();
-  return op_status::yes;
 }
 
 // --- adaptive control ---

@@ -27,8 +27,9 @@ template <class Map>
 class map_range : public std::ranges::view_interface<map_range<Map>> {
  public:
   using value_type = std::pair<typename Map::key_type, typename Map::mapped_type>;
-  static constexpr std::size_t records_at_first = 16;
-  static constexpr std::size_t records_at_once = 512;  // chosen: several leaves
+  // Measured: walks of 100 records need one descent, and longer ones few (docs/MAPS.md).
+  static constexpr std::size_t records_at_first = 128;
+  static constexpr std::size_t records_at_once = 512;
 
   class iterator {
    public:
@@ -74,18 +75,17 @@ class map_range : public std::ranges::view_interface<map_range<Map>> {
     }
   }
   void fill() {
-    std::vector<value_type> next;
-    next.reserve(many_);
-    map_->collect(left_, many_, next);
-    is_at_end_ = next.size() < many_;
-    many_ = std::min(2 * many_, records_at_once);
-    records_ = std::move(next);
+    map_->collect(left_, many_, spare_);
+    is_at_end_ = spare_.size() < many_;
+    many_ = records_at_once;
+    std::swap(records_, spare_);
     at_ = 0;
   }
 
   const Map* map_;
   map_bounds<typename Map::key_type> left_;
   std::vector<value_type> records_;
+  std::vector<value_type> spare_;  // the records before these: their memory is used again
   std::size_t at_ = 0;
   std::size_t many_ = records_at_first;
   bool is_at_end_ = false;  // no records behind these

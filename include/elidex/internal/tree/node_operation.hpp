@@ -284,6 +284,14 @@ class btree_operation : public node_operation<Tree> {
     }
   }
 
+  // Frees what no other thread has seen.
+  void discard_key(const typename keys::slot& key) noexcept {
+    if (blob* const b = keys::blob_of(key)) destroy_key_blob(&this->tree(), b);
+  }
+  void discard_value(const typename values::slot& value) noexcept {
+    if constexpr (values::owns_objects) destroy_value(&this->tree(), value);
+  }
+
   // From here on retire_value() keeps the value for kept_value(), which the caller must call if
   // there is one.
   void keep_value() noexcept { keeps_value_ = true; }

@@ -141,6 +141,10 @@ class region_choosing_tree {
   void bulk_load(Range&& sorted) {
     of_tree([&](auto& t) { t.bulk_load(sorted); });
   }
+  template <class Fill>
+  void bulk_fill(Fill&& fill) {
+    of_tree([&](auto& t) { t.bulk_fill(fill); });
+  }
   template <value_change<Value> Fn>
   bool update(Key key, Fn&& fn) {
     return of_tree([&](auto& t) { return t.update(key, fn); });

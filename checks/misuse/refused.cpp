@@ -1,0 +1,64 @@
+// Calls that the compiler must refuse, each below what it must say (refused.py). Never linked.
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "elidex/hash_map.hpp"
+#include "elidex/ordered_map.hpp"
+
+using namespace elidex;
+using number = std::unique_ptr<int>;
+
+void of_values_that_cannot_be_copied(ordered_map<std::string, number>& map,
+                                     hash_map<int, number>& hash) {
+  // ordered_map::get | "get() copies the value: use visit() or extract()"
+  static_cast<void>(map.get("a"));
+  // ordered_map::at | "at() copies the value: use visit() or extract()"
+  static_cast<void>(map.at("a"));
+  // ordered_map::get_or_insert | "get_or_insert() copies the value: use try_emplace()"
+  map.get_or_insert("a", [] { return number(); });
+  // ordered_map::update | "update() changes a copy: use extract() and insert()"
+  map.update("a", [](number&) {});
+  // ordered_map::upsert_with | "upsert_with() changes a copy: use extract() and insert()"
+  map.upsert_with(
+      "a", [] { return number(); }, [](number&) {});
+  // ordered_map::compute | "compute() changes a copy: use extract() and insert()"
+  map.compute("a", [](std::optional<number>&) {});
+  // ordered_map::erase_if | "erase_if() copies the value: use visit() and erase()"
+  map.erase_if("a", [](const number&) { return true; });
+  // hash_map::erase_if | "erase_if() copies the value: use visit() and erase()"
+  hash.erase_if(1, [](const number&) { return true; });
+  // hash_map::upsert_with | "upsert_with() changes a copy: use extract() and insert()"
+  hash.upsert_with(
+      1, [] { return number(); }, [](number&) {});
+  // ordered_map::range | "range() copies the values: use scan()"
+  map.range(all);
+  // ordered_map::front | "this copies the value: use scan_n()"
+  static_cast<void>(map.front());
+  // ordered_map::cursor | "a cursor copies the values: use scan()"
+  static_cast<void>(map.cursor());
+}
+
+void of_a_key_in_place_of_bounds(ordered_map<std::string, int>& map) {
+  // ordered_map::scan | "scan() takes bounds, such as from(key)"
+  map.scan("a", [](auto&&...) {});
+  // ordered_map::range | "range() takes bounds, or two keys"
+  map.range("a");
+}
+
+void of_other_arguments(ordered_map<std::string, int>& map) {
+  // ordered_map::erase | "erase() takes a key or bounds"
+  map.erase(1);
+  // ordered_map::scan_n | "scan_n() takes bounds or a key"
+  map.scan_n(1, 1, [](auto&&...) {});
+  // ordered_map::scan | "these bounds are no keys of the map"
+  map.scan(from(1), [](auto&&...) {});
+  // ordered_map::scan | "the prefix of a string is one string"
+  map.scan(prefix("a", "b"), [](auto&&...) {});
+  // ordered_map::try_emplace | "the value cannot be constructed from these arguments"
+  map.try_emplace("a", "b");
+  // ordered_map::compute | "the function takes a std::optional<Value>&"
+  map.compute("a", [](int) {});
+  // ordered_map::compute | "the function takes a reference: what it does to a copy is lost"
+  map.compute("a", [](std::optional<int>) {});
+}
