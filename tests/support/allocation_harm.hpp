@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "support/failing_allocations.hpp"
@@ -94,6 +95,11 @@ std::string harm_of_look_up(const Map& map, const Expected& expected,
   return found == expected.contains(key) ? "" : "result";
 }
 
+template <class Map>
+concept has_compute = requires(Map& map, const typename Map::key_type& key) {
+  map.compute(key, [](std::optional<typename Map::mapped_type>&) {});
+};
+
 // What differs over a run of random operations, every one of which meets every failure.
 template <class Map>
 std::string first_harm(int operations, std::uint64_t keys, allocation_failures& failures) {
@@ -133,6 +139,19 @@ std::string first_harm(int operations, std::uint64_t keys, allocation_failures& 
                                         [&] { result = map.upsert(key, value); });
         break;
       case 3:
+        if constexpr (has_compute<Map>) {
+          if (i % 2 == 0) {  // erases a key, or adds or changes one
+            wanted = !present || i % 3 != 0;
+            next.erase(key);
+            if (wanted) next.emplace(key, value);
+            what = with_failing_allocations(map, expected, failures, [&] {
+              result = map.compute(key, [&](std::optional<mapped_type>& v) {
+                v = wanted ? std::optional(value) : std::nullopt;
+              });
+            });
+            break;
+          }
+        }
         if (present) next[key] = value;
         wanted = present;
         what = with_failing_allocations(map, expected, failures, [&] {

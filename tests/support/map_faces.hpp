@@ -11,8 +11,10 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -78,7 +80,10 @@ struct value_as_integer<std::unique_ptr<std::uint64_t>> {
 
 template <class Map>
 class face_as_integers {
+ protected:
   using u64 = std::uint64_t;
+
+ private:
   using keys = key_as_integer<typename Map::key_type>;
   using value_type = typename Map::mapped_type;
   using values = value_as_integer<value_type>;
@@ -98,6 +103,15 @@ class face_as_integers {
   template <class Fn>
   static auto of_record(Fn& fn) {
     return [&fn](const auto& key, const auto& value) { fn(keys::to(key), values::to(value)); };
+  }
+  static std::vector<typename Map::key_type> all_keys(std::span<const u64> wanted) {
+    std::vector<typename Map::key_type> own;
+    for (const u64 key : wanted) own.push_back(keys::from(key));
+    return own;
+  }
+  using arguments = std::vector<std::remove_cvref_t<typename Map::key_argument>>;
+  static arguments arguments_of(const std::vector<typename Map::key_type>& own) {
+    return arguments(own.begin(), own.end());
   }
   static std::optional<u64> number_of(const std::optional<value_type>& v) {
     return v ? std::optional(values::to(*v)) : std::nullopt;
@@ -127,12 +141,9 @@ class face_as_integers {
   void multi_get(std::span<const u64> wanted, std::span<std::optional<u64>> found) const
     requires copies
   {
-    std::vector<typename Map::key_type> own;
-    for (const u64 key : wanted) own.push_back(keys::from(key));
-    const std::vector<std::remove_cvref_t<typename Map::key_argument>> given(own.begin(),
-                                                                             own.end());
+    const auto own = all_keys(wanted);
     std::vector<std::optional<value_type>> seen(wanted.size());
-    map_.multi_get(given, seen);
+    map_.multi_get(arguments_of(own), seen);
     for (std::size_t i = 0; i < seen.size(); ++i) found[i] = number_of(seen[i]);
   }
   bool insert(u64 key, u64 value) { return map_.insert(keys::from(key), values::from(value)); }
@@ -206,6 +217,62 @@ class face_as_integers {
       }
     }
     return map_.scan_n(up_to(keys::from(from)).descending(), limit, of_record(fn));
+  }
+
+  // Of many keys.
+  std::size_t multi_upsert(std::span<const u64> wanted, std::span<const u64> given)
+    requires copies
+  {
+    const auto own = all_keys(wanted);
+    std::vector<value_type> made;
+    for (const u64 value : given) made.push_back(values::from(value));
+    const std::vector<std::remove_cvref_t<typename Map::value_argument>> passed(made.begin(),
+                                                                                made.end());
+    return map_.multi_upsert(arguments_of(own), passed);
+  }
+  std::size_t multi_erase(std::span<const u64> wanted) {
+    const auto own = all_keys(wanted);
+    return map_.multi_erase(arguments_of(own));
+  }
+  // lower <= key < upper
+  std::size_t erase_between(u64 lower, u64 upper, bool descends)
+    requires is_ordered
+  {
+    const auto which = between(keys::from(lower), keys::from(upper));
+    return map_.erase(descends ? which.descending() : which);
+  }
+  std::size_t bulk_load(std::span<const std::pair<u64, u64>> sorted)
+    requires is_ordered
+  {
+    std::vector<std::pair<typename Map::key_type, value_type>> records;
+    for (const auto& [key, value] : sorted)
+      records.emplace_back(keys::from(key), values::from(value));
+    return map_.bulk_load(std::ranges::subrange(std::move_iterator(records.begin()),
+                                                std::move_iterator(records.end())));
+  }
+  // Calls all functions that read many records, here some twenty, or the neighbours of a key.
+  void read_around(u64 key) const {
+    const auto ignore = [](const auto&, const auto&) {};
+    if constexpr (is_ordered) {
+      const auto here = keys::from(key);
+      const auto which = between(here, keys::from(key + 20));
+      map_.scan(which, ignore);
+      map_.scan(which.descending(), ignore);
+      map_.scan_n(above(here), 5, ignore);
+      map_.scan_n(up_to(here).descending(), 5, ignore);
+      static_cast<void>(map_.split(4));
+      if constexpr (copies) {
+        for (const auto& one : map_.range(which)) ignore(one.first, one.second);
+        for (const auto& one : map_.range(which.descending())) ignore(one.first, one.second);
+        static_cast<void>(map_.front());
+        static_cast<void>(map_.back());
+        static_cast<void>(map_.lower_bound(here));
+        static_cast<void>(map_.upper_bound(here));
+        static_cast<void>(map_.floor(here));
+      }
+    } else {
+      map_.for_each(ignore);
+    }
   }
 
   std::size_t size() const { return map_.size(); }
