@@ -304,7 +304,7 @@ TYPED_TEST_SUITE(MapFaceAllocationFailure, maps);
 TYPED_TEST(MapFaceAllocationFailure, LeavesTheMapUnchangedAndUsable) {
   using map = face_as_integers<TypeParam>;
   int failures = 0;
-  EXPECT_EQ(first_harm<map>(400 * effort(), 120, failures), "");
+  EXPECT_EQ(first_harm<map>(250 * effort(), 90, failures), "");
   EXPECT_GT(failures, 100);
   const bool all_or_none = std::is_same_v<TypeParam, ordered_map<u64, u64>>;
   EXPECT_EQ(harm_of_loading<map>(all_or_none, failures), "");
