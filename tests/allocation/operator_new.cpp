@@ -8,6 +8,7 @@
 
 namespace elidex::testing {
 thread_local std::int64_t allocations_left = -1;
+thread_local std::int64_t allocations_alive = 0;
 }  // namespace elidex::testing
 
 namespace {
@@ -25,7 +26,12 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
   const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
   void* const memory = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
   if (memory == nullptr) throw std::bad_alloc();
+  ++elidex::testing::allocations_alive;
   return memory;
+}
+void deallocate(void* memory) noexcept {
+  if (memory != nullptr) --elidex::testing::allocations_alive;
+  std::free(memory);
 }
 
 }  // namespace
@@ -43,26 +49,26 @@ void* operator new[](std::size_t bytes, std::align_val_t a) {
   return allocate(bytes, static_cast<std::size_t>(a));
 }
 void operator delete(void* memory) noexcept {
-  std::free(memory);
+  deallocate(memory);
 }
 void operator delete[](void* memory) noexcept {
-  std::free(memory);
+  deallocate(memory);
 }
 void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
+  deallocate(memory);
 }
 void operator delete[](void* memory, std::size_t) noexcept {
-  std::free(memory);
+  deallocate(memory);
 }
 void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
+  deallocate(memory);
 }
 void operator delete[](void* memory, std::align_val_t) noexcept {
-  std::free(memory);
+  deallocate(memory);
 }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
+  deallocate(memory);
 }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
+  deallocate(memory);
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "misuse/map_functions.hpp"
@@ -60,6 +61,11 @@ TEST(HashMapOfStringsMisuse, KeysThatAreTooLong) {
   hash_map<std::string, std::uint64_t> map;
   add_three(map);
   keys_that_are_too_long(map, "hash_map");
+}
+
+TEST(HashMapOfPairsMisuse, KeysThatAreTooLong) {
+  hash_map<std::pair<std::string, std::int32_t>, std::uint64_t> map;
+  pairs_that_are_too_long(map, "hash_map");
 }
 
 TEST(HashMapOfStringsMisuse, UpdatesFunctionThrows) {

@@ -245,12 +245,18 @@ void arguments_of_different_number(Map& map, std::string_view name) {
   EXPECT_EQ(map.multi_upsert(wanted, two), 0U);
   EXPECT_EQ(map.get(here), 9U);
   rows_of(name, {"multi_upsert"}, misuse::bad_argument, "the same key twice: the last value stays");
+  EXPECT_EQ(map.multi_erase(wanted), 1U);
+  EXPECT_FALSE(map.contains(here));
+  rows_of(name, {"multi_erase"}, misuse::bad_argument, "the same key twice: it counts once");
 }
 
 // Map: with std::string keys.
 template <class Map>
 void keys_that_are_too_long(Map& map, std::string_view name) {
   const std::string key = long_key();
+  const std::string longest = key.substr(1);
+  EXPECT_TRUE(map.insert(longest, 1));
+  EXPECT_EQ(map.extract(longest), 1U);
   const std::array<std::string_view, 1> keys{key};
   const std::array<std::uint64_t, 1> values{1};
   std::array<std::optional<std::uint64_t>, 1> found;
@@ -291,6 +297,28 @@ void keys_that_are_too_long(Map& map, std::string_view name) {
   rows_of(
       name, {"multi_upsert", "multi_erase"}, misuse::bad_argument,
       "a key over 64 KiB: throws std::invalid_argument; the changes for the keys before it stay");
+}
+
+// Map: with keys of type std::pair<std::string, std::int32_t>. Among the bytes of such a key, the
+// string ends with two bytes, and each of its NUL bytes takes two.
+template <class Map>
+void pairs_that_are_too_long(Map& map, std::string_view name) {
+  const std::size_t room = (std::size_t{64} << 10) - 2 - sizeof(std::int32_t);
+  const typename Map::key_type longest{std::string(room, 'k'), 1};
+  EXPECT_TRUE(map.insert(longest, 1));
+  for (const std::string& first :
+       {std::string(room + 1, 'k'), std::string(room / 2 + 1, '\0'), long_key()}) {
+    EXPECT_THROW(map.insert({first, 1}, 1), std::invalid_argument);
+    EXPECT_THROW(map.get({first, 1}), std::invalid_argument);
+    EXPECT_THROW(map.compute({first, 1}, [](std::optional<std::uint64_t>&) {}),
+                 std::invalid_argument);
+    EXPECT_THROW(map.extract({first, 1}), std::invalid_argument);
+  }
+  EXPECT_EQ(map.size(), 1U);
+  EXPECT_EQ(map.extract(longest), 1U);
+  rows_of(name, {"insert", "get", "compute", "extract"}, misuse::bad_argument,
+          "a pair or tuple over 64 KiB, where a string takes two bytes more and a NUL byte in it "
+          "two: throws std::invalid_argument; the map is unchanged");
 }
 
 // --- the whole map ---

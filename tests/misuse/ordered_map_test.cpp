@@ -82,6 +82,45 @@ TEST(StringMapMisuse, KeysThatAreTooLong) {
   keys_that_are_too_long(map, "ordered_map");
 }
 
+TEST(PairMapMisuse, KeysThatAreTooLong) {
+  ordered_map<std::pair<std::string, std::int32_t>, std::uint64_t> map;
+  pairs_that_are_too_long(map, "ordered_map");
+  map.insert({"a", 1}, 1);
+  const std::pair<std::string, std::int32_t> key{long_key(), 1};
+  const auto ignore = [](auto&&...) {};
+  EXPECT_THROW(map.scan(from(key), ignore), std::invalid_argument);
+  EXPECT_THROW(map.scan(up_to(key).descending(), ignore), std::invalid_argument);
+  EXPECT_THROW(map.scan(prefix(long_key()), ignore), std::invalid_argument);
+  EXPECT_THROW(map.floor(key), std::invalid_argument);
+  EXPECT_THROW(map.erase(below(key)), std::invalid_argument);
+  EXPECT_EQ(map.size(), 1U);
+}
+
+TEST(FloatMapMisuse, BoundsThatAreNoNumbers) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  ordered_map<double, std::uint64_t> map{{-infinity, 1}, {0.5, 2}, {infinity, 3}, {nan, 4}};
+  const auto ignore = [](auto&&...) {};
+  EXPECT_EQ(map.scan(between(nan, 1.0), ignore), 0U);
+  EXPECT_EQ(map.scan(between(1.0, nan), ignore), 1U);
+  EXPECT_EQ(map.scan(closed(1.0, -nan).descending(), ignore), 2U);
+  EXPECT_EQ(map.scan(above(infinity), ignore), 1U);
+  EXPECT_EQ(map.floor(nan)->second, 4U);
+  EXPECT_EQ(map.upper_bound(nan), std::nullopt);
+  for (const char* const function : {"between", "closed", "above"})
+    misuse_row(function, misuse::bad_argument, "NaN as a bound or key: comes behind infinity");
+  using records = std::vector<record<double>>;
+  EXPECT_EQ(map.bulk_load(records{{1.0, 5}, {nan, 6}}), 1U);
+  EXPECT_EQ(map.get(nan), 4U);
+  EXPECT_THROW(map.bulk_load(records{{nan, 7}, {2.0, 8}}), std::invalid_argument);
+  EXPECT_THROW(map.bulk_load(records{{3.0, 9}, {nan, 7}, {-nan, 7}}), std::invalid_argument);
+  EXPECT_EQ(map.erase(from(nan)), 1U);
+  EXPECT_EQ(map.size(), 5U);
+  misuse_row(
+      "ordered_map::bulk_load", misuse::bad_argument,
+      "a key behind NaN, or NaN twice: throws std::invalid_argument, as these do not ascend");
+}
+
 TYPED_TEST(OrderedMapMisuse, ScansFunctionThrows) {
   const auto throws = [](auto&&...) { throw thrown_by_callback(); };
   EXPECT_THROW(this->subject.scan(all, throws), thrown_by_callback);
@@ -328,6 +367,27 @@ TYPED_TEST(OrderedMapMisuse, BulkLoadIntoAMapWithKeys) {
   EXPECT_EQ(this->values(), (std::vector<std::uint64_t>{1, 2, 3, 4, 5, 60}));
   misuse_row("ordered_map::bulk_load", misuse::reentrance,
              "a range that changes the map meanwhile: keys that it adds keep its values");
+}
+
+TYPED_TEST(OrderedMapMisuse, BulkLoadsThatOverlap) {
+  auto& map = this->subject;
+  std::vector<record<TypeParam>> first;
+  std::vector<record<TypeParam>> second;
+  for (unsigned n = 1'000; n < 1'600; ++n) {
+    if (n < 1'400) first.emplace_back(key_of<TypeParam>(n), n);
+    if (n >= 1'200) second.emplace_back(key_of<TypeParam>(n), n);
+  }
+  std::size_t added_by_first = 0;
+  std::size_t added_by_second = 0;
+  std::thread other([&] { added_by_second = map.bulk_load(second); });
+  added_by_first = map.bulk_load(first);
+  other.join();
+  EXPECT_EQ(added_by_first + added_by_second, 600U);
+  for (unsigned n = 1'000; n < 1'600; ++n) EXPECT_EQ(map.get(key_of<TypeParam>(n)), n);
+  EXPECT_EQ(map.size(), 603U);
+  misuse_row("ordered_map::bulk_load", misuse::other_thread,
+             "two threads load records with the same keys into a map with keys: each key is added "
+             "once");
 }
 
 TEST(StringMapMisuse, BulkLoadOfAKeyThatIsTooLong) {

@@ -3,12 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "elidex/hash_map.hpp"
 #include "schedule/explore.hpp"
 #include "schedule/histories.hpp"
+#include "support/broken_maps.hpp"
 #include "support/hash_maps.hpp"
 #include "support/linearizability.hpp"
+#include "support/map_faces.hpp"
 #include "support/model.hpp"
 
 namespace elidex::testing {
@@ -38,10 +43,11 @@ struct history {
       map.upsert(key, i);
       before[key] = i;
     }
+    const std::vector<call> calls = calls_of<Map>(false);
     for (auto& plan : plans) {
       for (std::size_t i = 0; i < events_per_thread; ++i) {
         event e;
-        e.what = static_cast<call>(random.below(5));
+        e.what = calls[random.below(calls.size())];
         if (e.what == call::add) e.what = random.below(2) == 0 ? call::add : call::insert;  // grows
         e.key = random.below(history_keys);
         e.value = random() >> 8;
@@ -62,7 +68,10 @@ struct history {
 template <class Map>
 class HashMapSchedules : public ::testing::Test {};
 using maps = ::testing::Types<tiny<>, tiny<long_chains>, tiny<tiny_buckets, no_hash>,
-                              tiny<tiny_buckets, same_for_all>, in_order<hash_index<u64, u64>>>;
+                              tiny<tiny_buckets, same_for_all>, in_order<hash_index<u64, u64>>,
+                              face_as_integers<hash_map<u64, u64>>,
+                              face_as_integers<hash_map<std::string, std::string>>,
+                              face_as_integers<hash_map<u64, std::unique_ptr<u64>>>>;
 TYPED_TEST_SUITE(HashMapSchedules, maps);
 
 TYPED_TEST(HashMapSchedules, AreLinearizable) {
@@ -87,6 +96,12 @@ TEST(HashMapSchedulesCanary, AMapThatIgnoresLevelsIsFound) {
 }
 TEST(HashMapSchedulesCanary, AMapThatIgnoresVersionsIsFound) {
   EXPECT_NE((explore<history<tiny<ignores_versions>>>(5'000)), "");
+}
+
+TEST(HashMapSchedulesCanary, FunctionsInTwoStepsAreFound) {
+  using map = face_as_integers<hash_map<u64, u64>>;
+  EXPECT_NE((explore<history<computes_in_two_steps<map>>>(5'000)), "");
+  EXPECT_NE((explore<history<extracts_in_two_steps<map>>>(5'000)), "");
 }
 
 // Keys 0 to 3 with the last bits of their hashes for themselves: bucket 0 has all the even ones,

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <sstream>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "elidex/ordered_map.hpp"
 #include "papers/eunomia/euno_btree.hpp"
@@ -17,6 +19,7 @@
 #include "support/broken_maps.hpp"
 #include "support/fixed_key_trees.hpp"
 #include "support/linearizability.hpp"
+#include "support/map_faces.hpp"
 #include "support/model.hpp"
 #include "support/policies_under_test.hpp"
 #include "support/sparse_masstree.hpp"
@@ -53,12 +56,14 @@ struct history {
         before[key].reset();
       }
     }
-    const bool with_scanner = random.below(2) == 0;
+    const std::vector<call> calls = calls_of<Map>(scans_are_snapshots<Map>);
+    const bool with_scanner = scans_are_snapshots<Map> && random.below(2) == 0;
     for (std::size_t t = 0; t < threads; ++t) {
       for (std::size_t i = 0; i < events_per_thread; ++i) {
         event e;
-        e.what = with_scanner && t == 0 ? call::scan : static_cast<call>(random.below(6));
-        if (!scans_are_snapshots<Map> && e.what == call::scan) e.what = call::get;
+        e.what = calls[random.below(calls.size())];
+        if (with_scanner && t == 0)
+          e.what = calls.back() == call::scan_down && i % 2 == 0 ? call::scan_down : call::scan;
         e.key = e.what == call::scan ? random.below(2) : random.below(history_keys);
         e.value = random() >> 8;
         plans[t].push_back(e);
@@ -90,7 +95,10 @@ using maps = ::testing::Types<
     euno_skip_list<u64, u64, htm_split_regions, euno_skip_parts, 1>,
     euno_skip_list<u64, u64, split_by_mutexes, always_controlled, 1>,
     euno_skip_list<u64, u64, htm_split_regions, always_changing_control, 1>,
-    euno_skip_list<u64, u64, split_by_mutexes, always_changing_control, 1>>;
+    euno_skip_list<u64, u64, split_by_mutexes, always_changing_control, 1>,
+    face_as_integers<ordered_map<u64, u64>>,
+    face_as_integers<ordered_map<std::string, std::string>>,
+    face_as_integers<ordered_map<u64, std::unique_ptr<u64>>>>;
 TYPED_TEST_SUITE(MapSchedules, maps);
 
 using eunomia_maps = ::testing::Types<
@@ -243,6 +251,12 @@ TEST(MapSchedulesCanary, AnEunoListThatForgetsMarksIsFound) {
 TEST(MapSchedulesCanary, LostUpdatesAndPiecemealScansAreFound) {
   EXPECT_NE((explore<history<loses_updates>>(2'000)), "");
   EXPECT_NE((explore<history<scans_piecemeal>>(2'000)), "");
+}
+TEST(MapSchedulesCanary, FunctionsInTwoStepsAreFound) {
+  using map = face_as_integers<ordered_map<u64, u64>>;
+  EXPECT_NE((explore<history<computes_in_two_steps<map>>>(2'000)), "");
+  EXPECT_NE((explore<history<extracts_in_two_steps<map>>>(2'000)), "");
+  EXPECT_NE((explore<history<scans_down_piecemeal<map>>>(2'000)), "");
 }
 
 }  // namespace

@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "elidex/hash_map.hpp"
+#include "support/broken_maps.hpp"
 #include "support/concurrent_rounds.hpp"
 #include "support/hash_maps.hpp"
 #include "support/linearizability.hpp"
+#include "support/map_faces.hpp"
 #include "support/random_seed.hpp"
 #include "support/samples.hpp"
 #include "support/spread_threads.hpp"
@@ -111,10 +113,11 @@ std::string find_violation(int rounds) {
   spinning_meeting all(history_threads);
   const auto plan_all = [&](int round) {
     random_numbers random(seed_or(1) + static_cast<u64>(round));
+    const std::vector<call> calls = calls_of<Map>(false);
     for (auto& plan : plans) {
       plan.assign(events_per_thread, {});
       for (event& e : plan) {
-        e.what = static_cast<call>(random.below(5));
+        e.what = calls[random.below(calls.size())];
         e.key = random.below(history_keys);
         e.value = random() >> 8;
       }
@@ -143,11 +146,23 @@ template <class Map>
 class HashMapHistories : public ::testing::Test {};
 using maps =
     ::testing::Types<tiny<u64>, tiny<u64, long_chains>, tiny<u64, tiny_buckets, same_for_all>,
-                     tiny<u64, tiny_buckets, no_hash>, in_order<hash_index<u64, u64>>>;
+                     tiny<u64, tiny_buckets, no_hash>, in_order<hash_index<u64, u64>>,
+                     face_as_integers<hash_map<u64, u64>>,
+                     face_as_integers<hash_map<std::string, std::string>>,
+                     face_as_integers<hash_map<std::string, std::vector<u64>>>,
+                     face_as_integers<hash_map<u64, std::unique_ptr<u64>>>>;
 TYPED_TEST_SUITE(HashMapHistories, maps);
 
 TYPED_TEST(HashMapHistories, AreLinearizable) {
   EXPECT_EQ(find_violation<TypeParam>(repetitions(10'000)), "");
+}
+
+TEST(HashMapHistoriesCanary, FunctionsInTwoStepsAreFound) {
+  using numbers = face_as_integers<hash_map<u64, u64>>;
+  using strings = face_as_integers<hash_map<std::string, std::string>>;
+  EXPECT_NE(find_violation<computes_in_two_steps<numbers>>(20'000), "");
+  EXPECT_NE(find_violation<computes_in_two_steps<strings>>(20'000), "");
+  EXPECT_NE(find_violation<extracts_in_two_steps<numbers>>(20'000), "");
 }
 
 // --- growth ---

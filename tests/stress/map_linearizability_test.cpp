@@ -1,7 +1,11 @@
 // Concurrent histories of maps, checked for linearizability; with canaries.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "elidex/ordered_map.hpp"
 #include "papers/eunomia/euno_skip_list.hpp"
@@ -13,6 +17,7 @@
 #include "support/concurrent_rounds.hpp"
 #include "support/fixed_key_trees.hpp"
 #include "support/linearizability.hpp"
+#include "support/map_faces.hpp"
 #include "support/policies_under_test.hpp"
 #include "support/random_seed.hpp"
 #include "support/sparse_masstree.hpp"
@@ -32,25 +37,28 @@ static_assert(threads * events_per_thread <= history_events_max);
 
 // Which calls a history is made of. Writers next to scanners find other bugs than all mixed.
 std::vector<event> plan_of(random_numbers& random, int thread, bool with_specialists,
-                           bool may_scan) {
+                           const std::vector<call>& calls) {
+  const bool may_scan = std::ranges::count(calls, call::scan) != 0;
   std::vector<event> plan(events_per_thread);
   for (event& e : plan) {
     e.key = random.below(history_keys);
     e.value = random() >> 8;
-    const bool scanner = with_specialists && thread == 0;
-    if (scanner) {
-      e.what = random.below(4) == 0 ? call::get : call::scan;
-      if (e.what == call::scan) e.key = random.below(2);
-    } else {
-      e.what = static_cast<call>(random.below(6));
+    e.what = calls[random.below(calls.size())];
+    if (!with_specialists || thread != 0) continue;
+    e.what = random.below(4) == 0 || !may_scan ? call::get : call::scan;
+    if (e.what == call::scan) e.key = random.below(2);
+    if (e.what == call::scan && calls.back() == call::scan_down && e.value % 8 < 4) {
+      e.what = call::scan_down;
+      e.key = history_keys - 1 - e.key;
     }
-    if (e.what == call::scan && !may_scan) e.what = call::get;
   }
   return plan;
 }
 
 std::string words(const std::vector<event>& history) {
-  static constexpr std::array names{"get", "insert", "upsert", "add", "erase", "scan"};
+  static constexpr std::array names{"get",      "insert",  "upsert",   "add",
+                                    "erase",    "scan",    "compute",  "upsert_with",
+                                    "erase_if", "extract", "scan_down"};
   std::ostringstream out;
   const std::int64_t zero = history.empty() ? 0 : history.front().begin;
   for (const event& e : history) {
@@ -76,7 +84,7 @@ std::string find_violation(int rounds, std::uint64_t seed) {
     random_numbers random(seed + static_cast<std::uint64_t>(round));
     for (int t = 0; t < threads; ++t)
       plans[static_cast<std::size_t>(t)] =
-          plan_of(random, t, round % 2 == 0, scans_are_snapshots<Map>);
+          plan_of(random, t, round % 2 == 0, calls_of<Map>(scans_are_snapshots<Map>));
   };
   plan_all(0);
   run_rounds(
@@ -126,7 +134,11 @@ using maps = ::testing::Types<
     lock_free_skip_list<u64, u64, 1>,
     euno_skip_list<u64, u64, htm_split_regions, euno_skip_parts, 1>,
     euno_skip_list<u64, u64, split_by_mutexes, always_controlled, 1>,
-    euno_skip_list<u64, u64, split_by_mutexes, always_changing_control, 1>>;
+    euno_skip_list<u64, u64, split_by_mutexes, always_changing_control, 1>,
+    face_as_integers<ordered_map<u64, u64>>,
+    face_as_integers<ordered_map<std::string, std::string>>,
+    face_as_integers<ordered_map<u64, std::vector<u64>>>,
+    face_as_integers<ordered_map<std::string, std::unique_ptr<u64>>>>;
 TYPED_TEST_SUITE(Linearizability, maps);
 
 TYPED_TEST(Linearizability, OfRandomHistories) {
@@ -140,6 +152,15 @@ TEST(LinearizabilityCanary, BrokenMapsAreFound) {
   EXPECT_NE(find_violation<strings_as_integers<loses_string_updates>>(20'000, 1), "");
   EXPECT_NE(find_violation<scans_piecemeal>(20'000, 1), "");
   EXPECT_NE(find_violation<gets_stale_values>(20'000, 1), "");
+}
+
+TEST(LinearizabilityCanary, FunctionsInTwoStepsAreFound) {
+  using numbers = face_as_integers<ordered_map<u64, u64>>;
+  using strings = face_as_integers<ordered_map<std::string, std::string>>;
+  EXPECT_NE(find_violation<computes_in_two_steps<numbers>>(20'000, 1), "");
+  EXPECT_NE(find_violation<computes_in_two_steps<strings>>(20'000, 1), "");
+  EXPECT_NE(find_violation<extracts_in_two_steps<strings>>(20'000, 1), "");
+  EXPECT_NE(find_violation<scans_down_piecemeal<numbers>>(20'000, 1), "");
 }
 
 // All keys lie in one leaf here, which is never split.

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "support/failing_allocations.hpp"
@@ -94,6 +95,22 @@ std::string harm_of_look_up(const Map& map, const Expected& expected,
   return found == expected.contains(key) ? "" : "result";
 }
 
+template <class Map>
+concept has_compute = requires(Map& map, const typename Map::key_type& key) {
+  map.compute(key, [](std::optional<typename Map::mapped_type>&) {});
+};
+
+// The harm of a compute() that leaves this value, or none. `result`: what it returned.
+template <class Map, class Expected>
+std::string harm_of_compute(Map& map, const Expected& expected, const typename Map::key_type& key,
+                            const std::optional<typename Map::mapped_type>& left,
+                            allocation_failures& failures, bool& result) {
+  return with_failing_allocations(map, expected, failures, [&] {
+    result =
+        map.compute(key, [&](std::optional<typename Map::mapped_type>& value) { value = left; });
+  });
+}
+
 // What differs over a run of random operations, every one of which meets every failure.
 template <class Map>
 std::string first_harm(int operations, std::uint64_t keys, allocation_failures& failures) {
@@ -133,6 +150,16 @@ std::string first_harm(int operations, std::uint64_t keys, allocation_failures& 
                                         [&] { result = map.upsert(key, value); });
         break;
       case 3:
+        if constexpr (has_compute<Map>) {
+          if (i % 2 == 0) {
+            wanted = !present || i % 3 != 0;
+            next.erase(key);
+            if (wanted) next.emplace(key, value);
+            what = harm_of_compute(map, expected, key, wanted ? std::optional(value) : std::nullopt,
+                                   failures, result);
+            break;
+          }
+        }
         if (present) next[key] = value;
         wanted = present;
         what = with_failing_allocations(map, expected, failures, [&] {

@@ -70,6 +70,49 @@ using loses_updates = losing_updates<sound_map>;
 using loses_string_updates =
     losing_updates<btree<std::string, std::string, coarse<posix_mutex>, fan_out<4, 4>>>;
 
+// A compute() that reads and writes in two steps. Map: of integers, with compute().
+template <class Map>
+struct computes_in_two_steps : Map {
+  template <class Fn>
+  bool compute(std::uint64_t key, Fn&& fn) {
+    std::optional<std::uint64_t> value = this->get(key);
+    fn(value);
+    std::this_thread::yield();
+    if (value) {
+      this->upsert(key, *value);
+    } else {
+      this->erase(key);
+    }
+    return value.has_value();
+  }
+};
+// An extract() that returns the value before it erases the key.
+template <class Map>
+struct extracts_in_two_steps : Map {
+  std::optional<std::uint64_t> extract(std::uint64_t key) {
+    const std::optional<std::uint64_t> value = this->get(key);
+    std::this_thread::yield();
+    this->erase(key);
+    return value;
+  }
+};
+// A descending scan that looks for one key after the other.
+template <class Map>
+struct scans_down_piecemeal : Map {
+  template <class Fn>
+  std::size_t scan_down(std::uint64_t from, std::size_t limit, Fn fn) const {
+    std::size_t count = 0;
+    for (std::uint64_t key = from + 1; key-- > 0 && count < limit;) {
+      if (const auto value = this->get(key)) {
+        fn(key, *value);
+        ++count;
+      }
+      std::this_thread::yield();
+    }
+    return count;
+  }
+};
+
 // An update that starts from nothing instead of from what is there.
 struct updates_a_fresh_value : sound_map {
   template <class Fn>

@@ -13,6 +13,8 @@ namespace elidex::testing {
 
 // How many allocations of this thread may still succeed before one fails; negative: all.
 extern thread_local std::int64_t allocations_left;
+// How many allocations this thread has made, less how many it has freed.
+extern thread_local std::int64_t allocations_alive;
 
 class failing_allocation {
  public:

@@ -17,6 +17,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "elidex/internal/tree/tree_range.hpp"
+
 namespace elidex::testing {
 
 using namespace internal;
@@ -53,6 +55,11 @@ struct value_as_integer<std::string> {
         i > 0 && v.size() - i == n % 31 && v.find_first_not_of('.', i) == std::string_view::npos;
     return whole ? n : ~std::uint64_t{0};
   }
+};
+
+struct no_change {
+  template <class... Args>
+  void operator()(Args&&... /*arguments*/) const {}
 };
 
 template <class Map>
@@ -111,10 +118,35 @@ class strings_as_integers {
       v = values::from(n);
     });
   }
+  template <class Fn>
+    requires requires(Map& map) { map.compute(std::string_view(), no_change()); }
+  bool compute(std::uint64_t key, Fn&& fn) {
+    return map_.compute(string_of_key(key), [&](auto& v) {
+      std::optional<std::uint64_t> n;
+      if (v) n = values::to(*v);
+      fn(n);
+      v.reset();
+      if (n) v.emplace(values::from(*n));
+    });
+  }
   bool erase(std::uint64_t key) { return map_.erase(string_of_key(key)); }
   template <class Fn>
   std::size_t scan(std::uint64_t from, std::size_t limit, Fn&& fn) const {
     return map_.scan(string_of_key(from), limit, [&](std::string_view key, const auto& value) {
+      fn(key_of_string(key), values::to(value));
+    });
+  }
+  template <class Fn>
+    requires requires(const Map& map, tree_range<std::string_view> which) {
+      map.scan(which, 1, no_change());
+    }
+  std::size_t scan_down(std::uint64_t from, std::size_t limit, Fn&& fn) const {
+    const std::string upper = string_of_key(from);
+    tree_range<std::string_view> which{};
+    which.upper.emplace(upper);
+    which.with_upper = true;
+    which.descends = true;
+    return map_.scan(which, limit, [&](std::string_view key, const auto& value) {
       fn(key_of_string(key), values::to(value));
     });
   }
