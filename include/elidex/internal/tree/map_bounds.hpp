@@ -38,8 +38,10 @@ class map_bounds {
 
  public:
   // lower <= key < upper
-  static map_bounds of_tree_keys(std::optional<tree_key> lower, std::optional<tree_key> upper) {
+  static map_bounds of_tree_keys(std::optional<tree_key> lower, std::optional<tree_key> upper,
+                                 bool descends = false) {
     map_bounds which;
+    which.descends_ = descends;
     if (lower) which.set_lower_code(*std::move(lower));
     if (upper) which.set_upper_code(*std::move(upper));
     return which;
