@@ -347,21 +347,7 @@ class keyed_table : public table_base {
     if constexpr (!scans_ranges) {
       if (which.descends) return walk_back(which, fn);
     }
-    std::array<record*, group_max> group;
-    std::size_t wanted = group_first;
-    for (range rest = which;;) {
-      std::size_t found = 0;
-      read_group(rest, wanted, [&](auto&&, record* one) { group[found++] = one; });
-      for (std::size_t i = 0; i < found; ++i) {
-        const key_argument key = key_words<Key>::of(group[i]->key());
-        if (rest.begins_behind(key)) continue;
-        if (rest.ends_before(key)) return true;
-        if (!fn(group[i])) return false;
-      }
-      if (found < wanted) return true;
-      rest.continue_behind(key_words<Key>::of(group[found - 1]->key()));
-      wanted = std::min(wanted * 2, group_max);
-    }
+    return walk_in_groups(which, fn);
   }
   // The same for all keys from `first` on.
   template <class Fn>
@@ -435,15 +421,34 @@ class keyed_table : public table_base {
     }
     map_.scan(which.lower ? *which.lower : key_argument(key_words<Key>::least()), wanted, fn);
   }
+  template <class Fn>
+  bool walk_in_groups(const range& which, Fn& fn) const {
+    std::array<record*, group_max> group;
+    std::size_t wanted = group_first;
+    for (range rest = which;;) {
+      std::size_t found = 0;
+      read_group(rest, wanted, [&](auto&&, record* one) { group[found++] = one; });
+      for (std::size_t i = 0; i < found; ++i) {
+        const key_argument key = key_words<Key>::of(group[i]->key());
+        if (rest.begins_behind(key)) continue;
+        if (rest.ends_before(key)) return true;
+        if (!fn(group[i])) return false;
+      }
+      if (found < wanted) return true;
+      rest.continue_behind(key_words<Key>::of(group[found - 1]->key()));
+      wanted = std::min(wanted * 2, group_max);
+    }
+  }
   // For a map that scans in ascending order only. Reads the whole range first.
   template <class Fn>
   bool walk_back(range which, Fn& fn) const {
     std::vector<record*> all;
     which.descends = false;
-    walk(which, [&](record* one) {
+    const auto keep = [&](record* one) {
       all.push_back(one);
       return true;
-    });
+    };
+    walk_in_groups(which, keep);
     return std::all_of(all.rbegin(), all.rend(), std::ref(fn));
   }
 
