@@ -162,7 +162,7 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   // The same for the first n keys of the range, or the n keys from a key on.
   template <class Bounds, class Fn>
   std::size_t scan_n(const Bounds& which, std::size_t n, Fn&& fn) const {
-    if constexpr (std::constructible_from<which_keys, const Bounds&>) {
+    if constexpr (internal::bounds_of<Bounds, Key>) {
       return scan_range(which_keys(which), n, fn);
     } else {
       static_assert(std::convertible_to<const Bounds&, key_argument>,

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -196,5 +197,9 @@ class map_bounds {
   bool with_upper_ = false;
   bool descends_ = false;
 };
+
+// Bounds of a range of keys, not a key.
+template <class Which, class Key>
+concept bounds_of = std::constructible_from<map_bounds<Key>, const Which&>;
 
 }  // namespace elidex::internal

@@ -8,17 +8,12 @@
 // scan_range().
 #pragma once
 
-#include <concepts>
 #include <utility>
 
 #include "elidex/internal/tree/map_bounds.hpp"
 #include "elidex/internal/txn/table.hpp"
 
 namespace elidex::internal {
-
-// Bounds of a range of keys (bounds.hpp), not a key.
-template <class Which, class Key>
-concept bounds_of = std::constructible_from<map_bounds<Key>, const Which&>;
 
 // Transaction has scan_range(table, range, fn). The range lives until scan_range() returns.
 template <class Transaction>
