@@ -6,7 +6,7 @@
 //   cities.get(row);                             // "Oslo"
 //   cities.find("Oslo");                         // the rows that have it, ascending
 //   cities.count("A", "N");                      // the number of rows with "A" <= value < "N"
-//   cities.scan(prefix("O"), fn);                // the different values, with their numbers of rows
+//   cities.scan(prefix("O"), fn);                // different values, with their numbers of rows
 //   cities.erase(row);
 //   cities.merge_if_due();                       // by any thread, while others read and write
 //

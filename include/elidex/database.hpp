@@ -27,8 +27,8 @@
 //   upsert(table, key, row)     writes the row whether or not the key is present
 //   update(table, key, fn)      calls fn(row&); returns whether the key is present
 //   erase(table, key)           returns whether the key was present
-//   scan(table, bounds, fn)     calls fn(key, row) for the keys of a range (bounds.hpp), in ascending
-//                               or descending order. fn may return false to end the scan
+//   scan(table, bounds, fn)     calls fn(key, row) for the keys of a range (bounds.hpp), in
+//                               ascending or descending order. fn may return false to end the scan
 //   scan(table, from, to, fn)   the same as scan(table, between(from, to), fn)
 //   scan(table, from, fn)       the same as scan(table, from(from), fn)
 //

@@ -87,7 +87,8 @@ class column_delta {
         });
   }
 
-  // Calls fn(position) for each written row with a value in the range, which is not empty, ascending.
+  // Calls fn(position) for each written row with a value in the range, ascending. The range is not
+  // empty.
   template <class Fn>
   void for_each_match(const tree_range<image_argument>& which, Fn&& fn) const {
     if (which.lower && which.upper && *which.lower == *which.upper) {

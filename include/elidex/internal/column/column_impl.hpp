@@ -135,8 +135,8 @@ void column<T, Id>::for_each_delta_match(const parts& in, const image_range& whi
 
 namespace internal {
 
-// The values of a part that have rows and lie in a range, in its direction, with the number of their
-// rows.
+// The values of a part that have rows and lie in a range, in its direction, with the number of
+// their rows.
 template <class Part>
 class values_of_rows {
  public:

@@ -165,8 +165,8 @@ class indexed_table {
     return true;
   }
 
-  // Calls fn(key, row) for the rows with that value, in the order of their keys. fn may return false
-  // to end the search. Works in snapshots, too.
+  // Calls fn(key, row) for the rows with that value, in the order of their keys. fn may return
+  // false to end the search. Works in snapshots, too.
   template <class Transaction, class Value, class Fn>
   void find(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& value,
             Fn&& fn) const {

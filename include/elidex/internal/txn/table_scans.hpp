@@ -22,10 +22,10 @@ class table_scans {
   // Calls fn(key, row) for the keys of a range, in ascending order, or in descending order of
   // bounds.descending(). `which`: bounds, or the first key of an ascending scan to the last one.
   // fn may return false to end the scan, and gets references to const.
-  template <class Table, class Which, class Fn>
-  void scan(Table& table, const Which& which, Fn&& fn) {
+  template <class Table, class Bounds, class Fn>
+  void scan(Table& table, const Bounds& which, Fn&& fn) {
     using key_type = typename Table::key_type;
-    if constexpr (bounds_of<Which, key_type>) {
+    if constexpr (bounds_of<Bounds, key_type>) {
       self().scan_range(table, map_bounds<key_type>(which).get(), fn);
     } else {
       typename Table::range range;
