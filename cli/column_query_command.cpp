@@ -155,7 +155,7 @@ std::vector<frequent<T>> most_frequent(const column<T>& in, std::size_t limit) {
     return a.rows != b.rows ? a.rows > b.rows : comes_before(a.value, b.value);
   };
   std::priority_queue<frequent<T>, std::vector<frequent<T>>, decltype(better)> best(better);
-  in.scan_all([&](typename column<T>::argument value, std::size_t rows) {
+  in.scan(elidex::all, [&](typename column<T>::argument value, std::size_t rows) {
     if (best.size() == limit && rows <= best.top().rows) return;  // values ascend
     best.push({T(value), rows});
     if (best.size() > limit) best.pop();
@@ -208,7 +208,7 @@ answer ask_find(const column<T>& in, const T& value, const listing& rows) {
 template <class T>
 answer ask_range(const column<T>& in, const value_range<T>& range, const listing& rows) {
   const stopwatch watch;
-  const auto found = in.range(range.lowest, range.highest);
+  const auto found = in.range(elidex::closed(range.lowest, range.highest));
   const double seconds = watch.seconds();
   return {line("range " + text_of(range.lowest) + " to " + text_of(range.highest),
                rows_text(found.size()), seconds) +
@@ -224,7 +224,7 @@ answer ask_range(const column<T>& in, const value_range<T>& range, const listing
 template <class T>
 answer ask_count(const column<T>& in, const value_range<T>& range) {
   const stopwatch watch;
-  const std::size_t count = in.count(range.lowest, range.highest);
+  const std::size_t count = in.count(elidex::closed(range.lowest, range.highest));
   const double seconds = watch.seconds();
   return {line("count " + text_of(range.lowest) + " to " + text_of(range.highest), rows_text(count),
                seconds),

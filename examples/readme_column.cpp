@@ -10,7 +10,7 @@ int main() {
   cities.merge();  // other threads may read and write meanwhile
   std::cout << cities.get(1).value() << " in " << cities.count("Bergen") << " rows, the last "
             << cities.find("Bergen").back() << '\n';
-  cities.scan("A", 10, [](auto name, auto rows) {  // distinct values, in order
+  cities.scan_n("A", 10, [](auto name, auto rows) {  // distinct values, in order
     std::cout << name << ": " << rows << '\n';
   });
 }

@@ -29,6 +29,8 @@ NAMES = {
     "elidex::basic_shared_mutex": "shared_mutex",
     "elidex::internal::map_face": ("hash_map", "ordered_map"),  # their base class
     "elidex::internal::map_range": "map_range",
+    "elidex::internal::table_scans": ("transaction", "two_phase_transaction",
+                                      "snapshot_transaction"),  # their base class
     "elidex::internal::transaction": "transaction",
     "elidex::internal::two_phase_transaction": "two_phase_transaction",
     "elidex::internal::snapshot_transaction": "snapshot_transaction",

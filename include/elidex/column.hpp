@@ -5,7 +5,8 @@
 //   const auto row = cities.insert("Oslo");      // the row's number, which never changes
 //   cities.get(row);                             // "Oslo"
 //   cities.find("Oslo");                         // the rows that have it, ascending
-//   cities.count("A", "N");                      // the number of rows from "A" to "N", inclusive
+//   cities.count("A", "N");                      // the number of rows with "A" <= value < "N"
+//   cities.scan(prefix("O"), fn);                // different values, with their numbers of rows
 //   cities.erase(row);
 //   cities.merge_if_due();                       // by any thread, while others read and write
 //
@@ -13,12 +14,12 @@
 //
 // Thread-safety: any thread may call any function at any time, except constructor and destructor.
 // insert(), erase() and get() are linearizable. find(), range(), count(), distinct(), scan() and
-// scan_all() are linearizable for each row, but they are not snapshots. They see every row that
+// scan_n() are linearizable for each row, but they are not snapshots. They see every row that
 // exists during the whole call, and no row twice. They may or may not see a row that is inserted or
 // erased during the call.
 // Complexity: get() and erase() take O(1). insert() takes O(log d), with d different values in the
 // delta. For a value that the delta already has, it usually takes O(1). find(), range(), count(),
-// distinct(), scan() and scan_all() read every row, and scan() does so for any limit. merge()
+// distinct(), scan() and scan_n() read every row, whatever the range and the limit are. merge()
 // rewrites every row.
 // Size: at most 2^42 rows.
 // Iterator validity: a column has no iterators. A row's number stays valid until the row is erased,
@@ -30,8 +31,8 @@
 //                           From merge(): main and delta together have more. The rows are
 //                           unchanged. Each later merge() tries again. It fails until enough
 //                           values have no rows left. Meanwhile new rows fill the next delta.
-//   std::invalid_argument   A string of more than 64 KiB to insert, to find, or as the lower end
-//                           of a range.
+//   std::invalid_argument   A string of more than 64 KiB to insert, to find, or as a bound of a
+//                           range that is not empty.
 // fork(): a child has its own copy of the column. The child may use, merge and destroy the copy if
 // no other thread was inside a call of the column when the process forked. Otherwise locks that
 // such a thread held stay locked in the child, and a merge that it ran never ends there.
@@ -90,11 +91,14 @@
 #include <string>
 #include <vector>
 
+#include "elidex/bounds.hpp"
 #include "elidex/internal/column/column_delta.hpp"
 #include "elidex/internal/column/column_main.hpp"
 #include "elidex/internal/column/deleted_rows.hpp"
 #include "elidex/internal/column/value_image.hpp"
 #include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/tree/map_bounds.hpp"
+#include "elidex/internal/tree/tree_range.hpp"
 
 namespace elidex {
 
@@ -138,6 +142,8 @@ class column {
   using main_part = internal::column_main<image>;
   using delta_part = internal::column_delta<image, Id>;
   using image_argument = typename delta_part::image_argument;
+  using image_range = internal::tree_range<image_argument>;
+  using value_bounds = internal::map_bounds<T>;
 
  public:
   using value_type = T;
@@ -161,28 +167,63 @@ class column {
   std::optional<T> get(row_number row) const;
 
   // --- Queries. Each one reads all rows ---
+  // Bounds are made by between(), from(), prefix() and the others of bounds.hpp.
 
   // Returns the rows that have the value, ascending.
-  std::vector<row_number> find(argument value) const { return range(value, value); }
-  // Returns the rows with values from `lowest` to `highest`, both included, ascending.
-  std::vector<row_number> range(argument lowest, argument highest) const;
+  std::vector<row_number> find(argument value) const {
+    return rows_in(images_between(value, value, true));
+  }
+  // Returns the rows with values in the range. The numbers of the rows ascend for bounds of either
+  // direction.
+  template <class Bounds>
+    requires internal::bounds_of<Bounds, T>
+  std::vector<row_number> range(const Bounds& which) const {
+    const value_bounds values(which);
+    return rows_in(images_in(values));
+  }
+  // The same for lower <= value < upper.
+  std::vector<row_number> range(argument lower, argument upper) const {
+    return rows_in(images_between(lower, upper, false));
+  }
 
   // Return the number of rows that find() or range() would return.
-  std::size_t count(argument value) const { return count(value, value); }
-  std::size_t count(argument lowest, argument highest) const;
+  std::size_t count(argument value) const { return count_in(images_between(value, value, true)); }
+  template <class Bounds>
+    requires internal::bounds_of<Bounds, T>
+  std::size_t count(const Bounds& which) const {
+    const value_bounds values(which);
+    return count_in(images_in(values));
+  }
+  std::size_t count(argument lower, argument upper) const {
+    return count_in(images_between(lower, upper, false));
+  }
 
   // Returns the number of different values in the rows.
   std::size_t distinct() const;
 
-  // Calls fn(value, rows) for up to `limit` different values from `from` on, ascending. `rows` is
-  // the number of rows with this value. Returns the number of calls. fn gets T, or a
-  // std::string_view that is valid until fn returns. fn may use the column, but not merge(). While
-  // fn runs, no merge of any column of the process ends.
-  template <class Fn>
-  std::size_t scan(argument from, std::size_t limit, Fn&& fn) const;
-  // The same from the smallest value on, without a limit.
-  template <class Fn>
-  std::size_t scan_all(Fn&& fn) const;
+  // Calls fn(value, rows) for the different values of a range, in ascending order, or in descending
+  // order of bounds.descending(). `rows` is the number of rows with this value. fn may return false
+  // to end the scan. Returns the number of calls. fn gets T, or a std::string_view that is valid
+  // until fn returns. fn may use the column, but not merge(). While fn runs, no merge of any column
+  // of the process ends.
+  template <class Bounds, class Fn>
+  std::size_t scan(const Bounds& which, Fn&& fn) const {
+    return scan_n(which, static_cast<std::size_t>(-1), fn);
+  }
+  // The same for the first n values of the range, or the n values from a value on.
+  template <class Bounds, class Fn>
+  std::size_t scan_n(const Bounds& which, std::size_t n, Fn&& fn) const {
+    if constexpr (internal::bounds_of<Bounds, T>) {
+      const value_bounds values(which);
+      return scan_in(images_in(values), n, fn);
+    } else {
+      static_assert(std::convertible_to<const Bounds&, argument>,
+                    "scan_n() takes bounds or a value");
+      image_range range;
+      range.lower.emplace(images::of(static_cast<argument>(which)));
+      return scan_in(range, n, fn);
+    }
+  }
 
   // --- Merging ---
 
@@ -232,11 +273,15 @@ class column {
   static const delta_part& delta_of(const parts& in, row_number row) noexcept {
     return in.frozen != nullptr && row < in.delta->first_row() ? *in.frozen : *in.delta;
   }
+  // The range's strings are those of `which`.
+  static image_range images_in(const value_bounds& which);
+  static image_range images_between(argument lower, argument upper, bool with_upper);
+  std::vector<row_number> rows_in(const image_range& which) const;
+  std::size_t count_in(const image_range& which) const;
   template <class Fn>
-  void for_each_delta_match(const parts& in, image_argument lowest, image_argument highest,
-                            Fn&& fn) const;
+  void for_each_delta_match(const parts& in, const image_range& which, Fn&& fn) const;
   template <class Fn>
-  std::size_t scan_from(const image_argument* from, std::size_t limit, Fn&& fn) const;
+  std::size_t scan_in(const image_range& which, std::size_t limit, Fn& fn) const;
 
   // The steps of a merge. The caller holds the mutex.
   void freeze_delta();

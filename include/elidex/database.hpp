@@ -12,7 +12,7 @@
 //     return true;
 //   });
 //   db.read_only([&](auto& t) {
-//     t.scan(accounts, 0, 100, [&](auto key, const account& a) { sum += a.balance; });
+//     t.scan(accounts, elidex::below(100), [&](auto key, const account& a) { sum += a.balance; });
 //   });
 //
 // transact() runs the function, commits, and returns what the function returned. After a conflict
@@ -27,9 +27,10 @@
 //   upsert(table, key, row)     writes the row whether or not the key is present
 //   update(table, key, fn)      calls fn(row&); returns whether the key is present
 //   erase(table, key)           returns whether the key was present
-//   scan(table, from, to, fn)   calls fn(key, row) for keys in [from, to) in ascending order, until
-//                               fn returns false; fn may return nothing. Without `to`, the scan
-//                               ends with the last key
+//   scan(table, bounds, fn)     calls fn(key, row) for the keys of a range (bounds.hpp), in
+//                               ascending or descending order. fn may return false to end the scan
+//   scan(table, from, to, fn)   the same as scan(table, between(from, to), fn)
+//   scan(table, from, fn)       the same as scan(table, from(from), fn)
 //
 // The transaction of read_only() offers get() and scan().
 //
@@ -91,7 +92,7 @@
 //                          (docs/DATABASE.md). Not a std::exception
 //   std::bad_alloc
 //   std::length_error      more than 512 threads
-//   std::out_of_range      a key outside the table's key type
+//   std::out_of_range      a key outside the table's key type, except as a bound
 //   std::invalid_argument  a key of more than 64 KiB
 //   std::logic_error       a transaction inside a transaction
 //   std::system_error      with a directory: the log failed, and nothing commits afterwards
@@ -146,6 +147,7 @@
 #include <variant>
 #include <vector>
 
+#include "elidex/bounds.hpp"
 #include "elidex/internal/log/storage.hpp"
 #include "elidex/internal/memory/counters.hpp"
 #include "elidex/internal/memory/epoch.hpp"

@@ -163,13 +163,13 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   // strings or objects, no map of the process frees memory while fn runs, so fn should not block.
   template <class Bounds, class Fn>
   std::size_t scan(const Bounds& which, Fn&& fn) const {
-    static_assert(are_bounds<Bounds>, "scan() takes bounds, such as from(key)");
+    static_assert(internal::bounds_of<Bounds, Key>, "scan() takes bounds, such as from(key)");
     return scan_range(which_keys(which), static_cast<std::size_t>(-1), fn);
   }
   // The same for the first n keys of the range, or the n keys from a key on.
   template <class Bounds, class Fn>
   std::size_t scan_n(const Bounds& which, std::size_t n, Fn&& fn) const {
-    if constexpr (are_bounds<Bounds>) {
+    if constexpr (internal::bounds_of<Bounds, Key>) {
       return scan_range(which_keys(which), n, fn);
     } else {
       static_assert(std::convertible_to<const Bounds&, key_argument>,
@@ -188,7 +188,7 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   template <class Bounds>
   internal::map_range<ordered_map> range(const Bounds& which) const {
     static_assert(values::can_be_copied, "range() copies the values: use scan()");
-    static_assert(are_bounds<Bounds>, "range() takes bounds, or two keys");
+    static_assert(internal::bounds_of<Bounds, Key>, "range() takes bounds, or two keys");
     return {*this, which_keys(which)};
   }
   // The records with lower <= key < upper.
@@ -265,8 +265,6 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
 
  private:
   friend internal::map_range<ordered_map>;
-  template <class Bounds>
-  static constexpr bool are_bounds = std::constructible_from<which_keys, const Bounds&>;
 
   static auto own(key_argument key) { return static_cast<std::remove_cvref_t<key_argument>>(key); }
 
@@ -352,7 +350,7 @@ template <class Key, class Value>
 template <class Bounds>
   requires(!std::convertible_to<const Bounds&, typename ordered_map<Key, Value>::key_argument>)
 std::size_t ordered_map<Key, Value>::erase(const Bounds& which) {
-  static_assert(are_bounds<Bounds>, "erase() takes a key or bounds");
+  static_assert(internal::bounds_of<Bounds, Key>, "erase() takes a key or bounds");
   constexpr std::size_t at_once = 256;  // chosen
   which_keys left(which);
   std::size_t erased = 0;

@@ -1,7 +1,7 @@
 #pragma once
 // Records what the misuse tests have proved, for docs/MISUSE.md (checks/misuse/table.py).
 //
-//   EXPECT_THROW(column.scan_all(merges), std::logic_error);
+//   EXPECT_THROW(column.scan(all, merges), std::logic_error);
 //   misuse_row("column::merge", misuse::reentrance, "from scan()'s function: std::logic_error");
 //
 // A test asserts first and records afterwards. After a failed assertion nothing is recorded, so the

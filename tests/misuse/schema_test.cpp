@@ -234,6 +234,7 @@ TEST_F(IndexedTableMisuse, FunctionsThrow) {
     EXPECT_THROW(by.find(t, by_number, 100, throws), thrown_by_callback);
     EXPECT_THROW(by.scan(t, by_number, 0, throws), thrown_by_callback);
     EXPECT_THROW(by.scan(t, by_number, 0, 300, throws), thrown_by_callback);
+    EXPECT_THROW(by.scan(t, by_number, all.descending(), throws), thrown_by_callback);
   });
   EXPECT_EQ(found(100), keys{1});
   misuse_row(
@@ -243,6 +244,17 @@ TEST_F(IndexedTableMisuse, FunctionsThrow) {
     misuse_row("indexed_table::" + std::string(function), misuse::callback_throws,
                "the exception comes out; the transaction may go on");
   }
+}
+
+TEST_F(IndexedTableMisuse, BoundsThatLeaveNothing) {
+  store.transact([&](auto& t) {
+    by.insert(t, 1, account{100});
+    const auto fails = [](auto&&...) { ADD_FAILURE(); };
+    by.scan(t, by_number, between(200, 0), fails);
+    by.scan(t, by_number, closed(200, 0).descending(), fails);
+  });
+  misuse_row("indexed_table::scan", misuse::bad_argument,
+             "an upper bound that is less than the lower one: an empty range");
 }
 
 TEST_F(IndexedTableMisuse, FunctionsUseTheTable) {
@@ -335,6 +347,7 @@ TEST_F(IndexedTableMisuse, WrongHandles) {
     EXPECT_THROW(by_people.find(t, by_number, 100, nothing), std::logic_error);
     EXPECT_THROW(by_people.scan(t, by_number, 100, nothing), std::logic_error);
     EXPECT_THROW(by_people.scan(t, by_number, 100, 200, nothing), std::logic_error);
+    EXPECT_THROW(by_people.scan(t, by_number, all, nothing), std::logic_error);
   });
   for (const char* const function : {"find", "scan"}) {
     misuse_row(

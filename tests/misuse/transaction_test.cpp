@@ -93,6 +93,7 @@ TYPED_TEST(TransactionMisuse, ScansFunctionThrows) {
       const auto throws = [](std::uint64_t, const account&) { throw thrown_by_callback(); };
       EXPECT_THROW(t.scan(this->accounts, 1, throws), thrown_by_callback);
       EXPECT_THROW(t.scan(this->accounts, 1, 3, throws), thrown_by_callback);
+      EXPECT_THROW(t.scan(this->accounts, all.descending(), throws), thrown_by_callback);
       t.upsert(this->accounts, 2, account{20});
     });
     EXPECT_EQ(this->balance(2), 20);
@@ -311,6 +312,23 @@ TYPED_TEST(TransactionMisuse, KeysThatAreThereOrCannotBe) {
   misuse_row("snapshot_transaction::scan", misuse::bad_argument, out_of_range);
 }
 
+TYPED_TEST(TransactionMisuse, BoundsThatLeaveNothing) {
+  const auto look = [&](auto& t) {
+    const auto fails = [](auto&&...) { ADD_FAILURE(); };
+    t.scan(this->accounts, between(3, 1), fails);
+    t.scan(this->accounts, between(3, 1).descending(), fails);
+    t.scan(this->accounts, 3, 1, fails);
+    t.scan(this->accounts, below(-1), fails);
+  };
+  this->store.transact(look);
+  this->store.read_only(look);
+  for (const std::string& function :
+       {this->named("scan"), std::string("snapshot_transaction::scan")}) {
+    misuse_row(function, misuse::bad_argument,
+               "an upper bound that is less than the lower one: an empty range");
+  }
+}
+
 TYPED_TEST(TransactionMisuse, KeysThatAreTooLong) {
   auto& named = this->store.template create_table<std::string, account>("named");
   const std::string key((std::size_t{64} << 10) + 1, 'k');
@@ -321,6 +339,7 @@ TYPED_TEST(TransactionMisuse, KeysThatAreTooLong) {
     EXPECT_THROW(t.erase(named, key), std::invalid_argument);
     EXPECT_THROW(t.update(named, key, [](account&) {}), std::invalid_argument);
     EXPECT_THROW(t.scan(named, key, [](auto&&...) {}), std::invalid_argument);
+    EXPECT_THROW(t.scan(named, below(key).descending(), [](auto&&...) {}), std::invalid_argument);
     t.upsert(named, "short", account{7});
   });
   this->store.read_only([&](auto& t) {

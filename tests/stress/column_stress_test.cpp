@@ -110,10 +110,10 @@ class column_under_stress {
       if (now < seen) say("a count that falls");
       seen = now;
       u64 rows = 0;
-      column_.scan(shared_, 1, [&](const auto& /*value*/, std::size_t there) { rows = there; });
+      column_.scan_n(shared_, 1, [&](const auto& /*value*/, std::size_t there) { rows = there; });
       if (rows < seen) say("a scan with fewer rows than a count before it");
       // While values come that are newer than the query.
-      if (column_.range(value_type{}, nth_value<value_type>(~u64{0})).size() < seen)
+      if (column_.range(closed(value_type{}, nth_value<value_type>(~u64{0}))).size() < seen)
         say("a range with fewer rows");
       if (column_.distinct() == 0 && seen != 0) say("no values");
     }
@@ -177,7 +177,7 @@ std::string harm_of_two_columns(u64 rounds) {
           expect(column.stats().main.rows <= most && column.memory_bytes() > 0);
           column.merge_is_due();
           std::string before;
-          column.scan_all([&](std::string_view value, std::size_t rows) {
+          column.scan(all, [&](std::string_view value, std::size_t rows) {
             expect((before.empty() || before < value) && rows > 0);
             before = value;
           });
@@ -192,8 +192,9 @@ std::string harm_of_two_columns(u64 rounds) {
           const u64 kept = column.insert(value);
           const u64 gone = column.insert("gone " + std::to_string(round));
           u64 other = 0;
-          column.scan(value, 1,
-                      [&](std::string_view, std::size_t) { other = column.insert("from a scan"); });
+          column.scan_n(value, 1, [&](std::string_view, std::size_t) {
+            other = column.insert("from a scan");
+          });
           expect(column.get(gone).has_value());
           expect(column.erase(gone) && column.erase(other) && !column.erase(gone));
           expect(!column.get(gone) && column.get(kept) == value);

@@ -385,6 +385,67 @@ TEST_P(LockingGaps, AScanThatEndsEarlyLocksNoFurther) {
   EXPECT_TRUE(writer.commits());
 }
 
+// Descending scans protect what they have passed, and the gap before the last row.
+TEST_P(LockingGaps, OnlyWhatADescendingScanRead) {
+  auto& reader = begin();
+  reader.does([&](auto& t) {
+    u64 seen = 0;
+    t.scan(accounts, between(10, 15).descending(), [&](u64 key, const account&) { seen += key; });
+    EXPECT_EQ(seen, 10U);
+  });
+  auto& writer = begin();
+  writer.does(insert(25));
+  writer.does(add(20, 1));
+  EXPECT_TRUE(writer.commits());
+  auto& inside = begin();
+  auto step = inside.starts(insert(12));
+  EXPECT_TRUE(waits(step));
+  auto& behind = begin();
+  auto in_its_gap = behind.starts(insert(17));
+  EXPECT_TRUE(waits(in_its_gap)) << "outside of the range, inside of the gap that ends it";
+  auto& row = begin();
+  auto write = row.starts(add(10, 1));
+  EXPECT_TRUE(waits(write));
+  EXPECT_TRUE(reader.commits());
+  step.done.get();
+  in_its_gap.done.get();
+  write.done.get();
+}
+
+TEST_P(LockingGaps, ADescendingScanThatEndsEarlyLocksNoFurther) {
+  auto& reader = begin();
+  reader.does([&](auto& t) {
+    t.scan(accounts, all.descending(), [](u64, const account&) { return false; });
+  });
+  auto& writer = begin();
+  writer.does(add(10, 1));
+  writer.does(insert(5));
+  EXPECT_TRUE(writer.commits());
+  auto& above_all = begin();
+  auto step = above_all.starts(insert(30));
+  EXPECT_TRUE(waits(step));
+  EXPECT_TRUE(reader.commits());
+  step.done.get();
+}
+
+TEST_P(LockingGaps, ADescendingScanThatFindsNothing) {
+  auto& reader = begin();
+  reader.does([&](auto& t) {
+    const auto none = [](u64, const account&) { ADD_FAILURE(); };
+    t.scan(accounts, between(12, 15).descending(), none);
+    t.scan(accounts, between(17, 12).descending(), none);
+  });
+  auto& inside = begin();
+  auto step = inside.starts(insert(13));
+  EXPECT_TRUE(waits(step));
+  auto& writer = begin();
+  writer.does(insert(30));
+  writer.does(add(20, 1));
+  EXPECT_TRUE(writer.commits());
+  EXPECT_TRUE(reader.commits());
+  step.done.get();
+}
+
 TEST_P(LockingGaps, TheEndOfTheTableIsOne) {
   auto& reader = begin();
   EXPECT_EQ(reader.does(get(90)), std::nullopt);

@@ -32,6 +32,7 @@
 #include "elidex/internal/column/append_only_array.hpp"
 #include "elidex/internal/column/deleted_rows.hpp"
 #include "elidex/internal/column/keyed_delta_index.hpp"
+#include "elidex/internal/tree/tree_range.hpp"
 
 namespace elidex::internal {
 
@@ -86,11 +87,12 @@ class column_delta {
         });
   }
 
-  // Calls fn(position) for each written row with a value from `lowest` to `highest`, ascending.
+  // Calls fn(position) for each written row with a value in the range, ascending. The range is not
+  // empty.
   template <class Fn>
-  void for_each_match(image_argument lowest, image_argument highest, Fn&& fn) const {
-    if (lowest == highest) {
-      const std::optional<Id> wanted = index_.find(lowest);
+  void for_each_match(const tree_range<image_argument>& which, Fn&& fn) const {
+    if (which.lower && which.upper && *which.lower == *which.upper) {
+      const std::optional<Id> wanted = index_.find(*which.lower);
       if (!wanted) return;
       for_each_row([&](std::size_t position, Id id) {
         if (id == *wanted) fn(position);
@@ -99,7 +101,7 @@ class column_delta {
     }
     std::vector<bool> wanted(index_.id_bound());  // values added from now on may be missed
     bool any = false;
-    for (values_ascending at(*this, &lowest); at.valid() && !(highest < at.value()); at.next()) {
+    for (values_in_range at(*this, which); at.valid(); at.next()) {
       if (at.id() < wanted.size()) any = wanted[at.id()] = true;
     }
     if (!any) return;
@@ -124,33 +126,31 @@ class column_delta {
     return sizeof(*this) - sizeof(index_) + index_.memory_bytes() + ids_.memory_bytes();
   }
 
-  // The values in ascending order, read in batches. Each value that was there at construction comes
-  // exactly once. No other value comes twice.
-  class values_ascending {
+  // The values of a range in its direction, read in batches. Each value that was there at
+  // construction comes exactly once. No other value comes twice. The range's bounds outlive this.
+  class values_in_range {
    public:
-    // Begins at *from, or at the first value if `from` is null.
-    values_ascending(const column_delta& of, const image_argument* from) : index_(of.index_) {
-      fill(from != nullptr ? *from : image_argument{}, false);
+    values_in_range(const column_delta& of, const tree_range<image_argument>& which)
+        : index_(of.index_), rest_(which) {
+      fill();
     }
     bool valid() const noexcept { return at_ < batch_.size(); }
     image_argument value() const noexcept { return batch_[at_].first.get(); }
     Id id() const noexcept { return batch_[at_].second; }
     void next() {
-      if (++at_ == batch_.size() && batch_.size() >= batch_values - 1) {
-        const auto last = batch_.back().first;
-        fill(last.get(), true);
-      }
+      if (++at_ != batch_values) return;
+      rest_.continue_behind(batch_.back().first.get());  // a string lives as long as the delta
+      fill();
     }
 
    private:
     static constexpr std::size_t batch_values = 1024;  // chosen
     using view = decltype(std::declval<const index&>().view(Id{}));
 
-    void fill(image_argument from, bool without_from) {
+    void fill() {
       batch_.clear();
       at_ = 0;
-      index_.scan(from, batch_values, [&](image_argument value, Id id) {
-        if (without_from && value == from) return;
+      index_.scan(rest_, batch_values, [&](image_argument value, Id id) {
         // A string that scan() passes lives as long as this call. The dictionary's string lives as
         // long as the delta.
         if constexpr (std::is_same_v<Image, std::string>) {
@@ -162,6 +162,7 @@ class column_delta {
     }
 
     const index& index_;
+    tree_range<image_argument> rest_;
     std::vector<std::pair<view, Id>> batch_;
     std::size_t at_ = 0;
   };

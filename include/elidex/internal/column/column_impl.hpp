@@ -9,6 +9,7 @@
 #include "elidex/column.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/sync/parking.hpp"
+#include "elidex/internal/visitor.hpp"
 
 namespace elidex {
 
@@ -69,42 +70,61 @@ auto column<T, Id>::get(row_number row) const -> std::optional<T> {
   return T(images::value_of(delta.view(*id).get()));
 }
 
+// --- queries ---
+
 template <class T, class Id>
-auto column<T, Id>::range(argument lowest, argument highest) const -> std::vector<row_number> {
+auto column<T, Id>::images_in(const value_bounds& which) -> image_range {
+  using keys = internal::map_key<T>;
+  const auto values = which.get();
+  image_range range;
+  if (values.lower) range.lower.emplace(images::of(keys::decoded(*values.lower)));
+  if (values.upper) range.upper.emplace(images::of(keys::decoded(*values.upper)));
+  range.without_lower = values.without_lower;
+  range.with_upper = values.with_upper;
+  range.descends = values.descends;
+  return range;
+}
+
+template <class T, class Id>
+auto column<T, Id>::images_between(argument lower, argument upper, bool with_upper) -> image_range {
+  image_range range;
+  range.lower.emplace(images::of(lower));
+  range.upper.emplace(images::of(upper));
+  range.with_upper = with_upper;
+  return range;
+}
+
+template <class T, class Id>
+auto column<T, Id>::rows_in(const image_range& which) const -> std::vector<row_number> {
   std::vector<row_number> found;
-  const auto first = images::of(lowest);
-  const auto last = images::of(highest);
-  if (last < first) return found;
+  if (which.is_empty()) return found;
   const internal::epoch_pin pin;
   const parts& in = now();
-  in.main->for_each_word(in.main->ids_between(first, last), deleted_,
+  in.main->for_each_word(in.main->ids_in(which), deleted_,
                          [&](std::size_t row, std::uint64_t bits) {
                            for (; bits != 0; bits &= bits - 1)
                              found.push_back(row + static_cast<unsigned>(std::countr_zero(bits)));
                          });
-  for_each_delta_match(in, first, last, [&](row_number row) { found.push_back(row); });
+  for_each_delta_match(in, which, [&](row_number row) { found.push_back(row); });
   return found;
 }
 
 template <class T, class Id>
-std::size_t column<T, Id>::count(argument lowest, argument highest) const {
-  const auto first = images::of(lowest);
-  const auto last = images::of(highest);
-  if (last < first) return 0;
+std::size_t column<T, Id>::count_in(const image_range& which) const {
+  if (which.is_empty()) return 0;
   const internal::epoch_pin pin;
   const parts& in = now();
-  std::size_t found = in.main->count(in.main->ids_between(first, last), deleted_);
-  for_each_delta_match(in, first, last, [&](row_number /*row*/) { ++found; });
+  std::size_t found = in.main->count(in.main->ids_in(which), deleted_);
+  for_each_delta_match(in, which, [&](row_number /*row*/) { ++found; });
   return found;
 }
 
 template <class T, class Id>
 template <class Fn>
-void column<T, Id>::for_each_delta_match(const parts& in, image_argument lowest,
-                                         image_argument highest, Fn&& fn) const {
+void column<T, Id>::for_each_delta_match(const parts& in, const image_range& which, Fn&& fn) const {
   for (const delta_part* const delta : {in.frozen, in.delta}) {
     if (delta == nullptr) continue;
-    delta->for_each_match(lowest, highest, [&](std::size_t position) {
+    delta->for_each_match(which, [&](std::size_t position) {
       const row_number row = delta->first_row() + position;
       if (!deleted_.contains(row)) fn(row);
     });
@@ -115,13 +135,14 @@ void column<T, Id>::for_each_delta_match(const parts& in, image_argument lowest,
 
 namespace internal {
 
-// The values of a part that have rows, ascending, with the number of their rows.
+// The values of a part that have rows and lie in a range, in its direction, with the number of
+// their rows.
 template <class Part>
 class values_of_rows {
  public:
   template <class Argument>
-  values_of_rows(const Part& part, const Argument* from, const deleted_rows& deleted)
-      : rows_by_id_(part.rows_by_id(deleted)), at_(part, from) {
+  values_of_rows(const Part& part, const tree_range<Argument>& which, const deleted_rows& deleted)
+      : rows_by_id_(part.rows_by_id(deleted)), at_(part, which) {
     skip_values_without_rows();
   }
   bool valid() const noexcept { return at_.valid(); }
@@ -139,44 +160,51 @@ class values_of_rows {
     while (valid() && rows() == 0) at_.next();
   }
   const std::vector<std::size_t> rows_by_id_;
-  typename Part::values_ascending at_;
+  typename Part::values_in_range at_;
 };
 
 }  // namespace internal
 
 template <class T, class Id>
 template <class Fn>
-std::size_t column<T, Id>::scan_from(const image_argument* from, std::size_t limit, Fn&& fn) const {
+std::size_t column<T, Id>::scan_in(const image_range& which, std::size_t limit, Fn& fn) const {
+  if (which.is_empty()) return 0;
   const internal::epoch_pin pin;
   const parts& in = now();
   std::optional<internal::values_of_rows<main_part>> in_main;
   std::optional<internal::values_of_rows<delta_part>> in_frozen;
   std::optional<internal::values_of_rows<delta_part>> in_delta;
-  in_main.emplace(*in.main, from, deleted_);
-  if (in.frozen != nullptr) in_frozen.emplace(*in.frozen, from, deleted_);
-  in_delta.emplace(*in.delta, from, deleted_);
+  in_main.emplace(*in.main, which, deleted_);
+  if (in.frozen != nullptr) in_frozen.emplace(*in.frozen, which, deleted_);
+  in_delta.emplace(*in.delta, which, deleted_);
   const auto for_all_parts = [&](auto&& do_it) {
     do_it(in_main);
     do_it(in_frozen);
     do_it(in_delta);
   };
 
+  const auto comes_before = [&](const image_argument& a, const image_argument& b) {
+    return which.descends ? b < a : a < b;
+  };
+
   std::size_t found = 0;
-  for (; found < limit; ++found) {
-    std::optional<image_argument> least;
+  while (found < limit) {
+    std::optional<image_argument> next;  // of all parts
     for_all_parts([&](const auto& part) {
-      if (part && part->valid() && (!least || part->value() < *least)) least = part->value();
+      if (part && part->valid() && (!next || comes_before(part->value(), *next)))
+        next = part->value();
     });
-    if (!least) break;
+    if (!next) break;
     std::size_t rows = 0;
     for_all_parts([&](const auto& part) {
-      if (part && part->valid() && part->value() == *least) rows += part->rows();
+      if (part && part->valid() && part->value() == *next) rows += part->rows();
     });
-    fn(images::value_of(*least), rows);
-    // These steps come last, because *least may refer into one of the parts.
-    const bool is_mains = in_main->valid() && in_main->value() == *least;
-    const bool is_frozens = in_frozen && in_frozen->valid() && in_frozen->value() == *least;
-    const bool is_deltas = in_delta->valid() && in_delta->value() == *least;
+    ++found;
+    if (!internal::visits_on(fn, images::value_of(*next), std::as_const(rows))) break;
+    // These steps come last, because *next may refer into one of the parts.
+    const bool is_mains = in_main->valid() && in_main->value() == *next;
+    const bool is_frozens = in_frozen && in_frozen->valid() && in_frozen->value() == *next;
+    const bool is_deltas = in_delta->valid() && in_delta->value() == *next;
     if (is_mains) in_main->next();
     if (is_frozens) in_frozen->next();
     if (is_deltas) in_delta->next();
@@ -185,21 +213,8 @@ std::size_t column<T, Id>::scan_from(const image_argument* from, std::size_t lim
 }
 
 template <class T, class Id>
-template <class Fn>
-std::size_t column<T, Id>::scan(argument from, std::size_t limit, Fn&& fn) const {
-  const image_argument first = images::of(from);
-  return scan_from(&first, limit, fn);
-}
-
-template <class T, class Id>
-template <class Fn>
-std::size_t column<T, Id>::scan_all(Fn&& fn) const {
-  return scan_from(nullptr, std::numeric_limits<std::size_t>::max(), fn);
-}
-
-template <class T, class Id>
 std::size_t column<T, Id>::distinct() const {
-  return scan_all([](const auto& /*value*/, std::size_t /*rows*/) {});
+  return scan(elidex::all, [](const auto& /*value*/, std::size_t /*rows*/) {});
 }
 
 // --- merging ---
@@ -305,9 +320,9 @@ std::size_t column<T, Id>::size() const {
 
 template <class T, class Id>
 std::size_t column<T, Id>::memory_bytes() const {
-  const column_stats all = stats();
-  return sizeof(*this) + sizeof(parts) + deleted_.memory_bytes() + all.main.bytes +
-         all.frozen.bytes + all.delta.bytes;
+  const column_stats now = stats();
+  return sizeof(*this) + sizeof(parts) + deleted_.memory_bytes() + now.main.bytes +
+         now.frozen.bytes + now.delta.bytes;
 }
 
 template <class T, class Id>

@@ -4,7 +4,7 @@
 //   // a main with the rows of both parts
 //   const auto next = merge_parts(main, frozen, deleted, ids_max, progress);
 //   next->value_at(7);
-//   next->ids_between(lowest, highest);  // IDs order as their values do
+//   next->ids_in(range);  // IDs order as their values do
 //
 // A row that was deleted when its main was built may have lost its value. value_at() then returns
 // any value.
@@ -33,6 +33,7 @@
 #include "elidex/internal/column/deleted_rows.hpp"
 #include "elidex/internal/column/packed_ids.hpp"
 #include "elidex/internal/column/sorted_values.hpp"
+#include "elidex/internal/tree/tree_range.hpp"
 
 namespace elidex::internal {
 
@@ -56,10 +57,16 @@ class column_main {
 
   auto value_at(std::size_t row) const { return values_.get(ids_.get(row)); }
 
+  // Of a range that is not empty.
   template <class Argument>
-  id_range ids_between(const Argument& lowest, const Argument& highest) const noexcept {
-    return {static_cast<std::uint32_t>(values_.lower_bound(lowest)),
-            static_cast<std::uint32_t>(values_.upper_bound(highest))};
+  id_range ids_in(const tree_range<Argument>& which) const noexcept {
+    const auto ids_before = [&](const Argument& bound, bool with_it) {
+      return with_it ? values_.upper_bound(bound) : values_.lower_bound(bound);
+    };
+    const std::size_t first = which.lower ? ids_before(*which.lower, which.without_lower) : 0;
+    const std::size_t last =
+        which.upper ? ids_before(*which.upper, which.with_upper) : values_.size();
+    return {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(last)};
   }
 
   // Calls fn(first, bits) for each 64 rows from `first` on in which a row that is not deleted has
@@ -104,24 +111,43 @@ class column_main {
 
   std::size_t memory_bytes() const noexcept { return values_.memory_bytes() + ids_.memory_bytes(); }
 
-  // The values and their IDs, from *from on, or all if `from` is null.
-  class values_ascending {
+  // The values of a range that is not empty, and their IDs, in its direction.
+  class values_in_range {
+    using owned = decltype(std::declval<const dictionary&>().get(0));
+    using argument = decltype(std::declval<const typename dictionary::cursor&>().value());
+
    public:
     template <class Argument>
-    values_ascending(const column_main& of, const Argument* from)
-        : values_ascending(of.values_, from == nullptr ? 0 : of.values_.lower_bound(*from)) {}
-    bool valid() const noexcept { return at_.valid(); }
-    auto value() const noexcept { return at_.value(); }
+    values_in_range(const column_main& of, const tree_range<Argument>& which)
+        : values_in_range(of.values_, of.ids_in(which), which.descends) {}
+    bool valid() const noexcept { return left_ != 0; }
+    argument value() const noexcept { return descends_ ? argument(kept_) : ascending_.value(); }
     std::size_t id() const noexcept { return id_; }
     void next() {
-      at_.next();
-      ++id_;
+      --left_;
+      if (!descends_) {
+        ascending_.next();
+        ++id_;
+      } else if (valid()) {
+        kept_ = values_.get(--id_);
+      }
     }
 
    private:
-    values_ascending(const dictionary& values, std::size_t id) : at_(values, id), id_(id) {}
-    typename dictionary::cursor at_;
+    values_in_range(const dictionary& values, id_range ids, bool descends)
+        : values_(values),
+          left_(ids.last - ids.first),
+          descends_(descends),
+          id_(descends && valid() ? ids.last - 1 : ids.first),
+          ascending_(values, descends ? values.size() : ids.first) {
+      if (descends && valid()) kept_ = values.get(id_);
+    }
+    const dictionary& values_;
+    std::size_t left_;
+    bool descends_;
     std::size_t id_;
+    typename dictionary::cursor ascending_;  // a cursor does not move backwards
+    owned kept_{};
   };
 
  private:
@@ -214,9 +240,9 @@ class merge_of_parts {
 
   auto merge_values(std::size_t ids_max) {
     typename main_part::dictionary::builder merged;
-    typename main_part::values_ascending in_main(main_,
-                                                 static_cast<const image_argument*>(nullptr));
-    typename delta_part::values_ascending in_delta(delta_, nullptr);
+    const tree_range<image_argument> every;
+    typename main_part::values_in_range in_main(main_, every);
+    typename delta_part::values_in_range in_delta(delta_, every);
     for (;;) {
       while (in_main.valid() && !from_main_.is_marked(in_main.id())) in_main.next();
       while (in_delta.valid() && !from_delta_.is_marked(in_delta.id())) in_delta.next();

@@ -121,6 +121,11 @@ class keyed_delta_index {
   std::size_t scan(value_argument from, std::size_t limit, Fn&& fn) const {
     return tree_.scan(from, limit, fn);
   }
+  // The same for the values of a range, in its direction.
+  template <class Fn>
+  std::size_t scan(const tree_range<value_argument>& which, std::size_t limit, Fn&& fn) const {
+    return tree_.scan(which, limit, fn);
+  }
   // The same for all values.
   template <class Fn>
   std::size_t scan_all(Fn&& fn) const {

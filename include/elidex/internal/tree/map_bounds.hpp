@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -38,8 +39,10 @@ class map_bounds {
 
  public:
   // lower <= key < upper
-  static map_bounds of_tree_keys(std::optional<tree_key> lower, std::optional<tree_key> upper) {
+  static map_bounds of_tree_keys(std::optional<tree_key> lower, std::optional<tree_key> upper,
+                                 bool descends = false) {
     map_bounds which;
+    which.descends_ = descends;
     if (lower) which.set_lower_code(*std::move(lower));
     if (upper) which.set_upper_code(*std::move(upper));
     return which;
@@ -194,5 +197,9 @@ class map_bounds {
   bool with_upper_ = false;
   bool descends_ = false;
 };
+
+// Bounds of a range of keys, not a key.
+template <class Which, class Key>
+concept bounds_of = std::constructible_from<map_bounds<Key>, const Which&>;
 
 }  // namespace elidex::internal

@@ -28,6 +28,30 @@ struct tree_range {
   bool without_lower = false;
   bool with_upper = false;
   bool descends = false;
+
+  // Whether no key can be in the range.
+  bool is_empty() const {
+    if (!lower || !upper || *lower < *upper) return false;
+    return *upper < *lower || without_lower || !with_upper;
+  }
+  // Whether the lower bound excludes the key.
+  bool begins_behind(const KeyArgument& key) const {
+    return lower && (without_lower ? !(*lower < key) : key < *lower);
+  }
+  // Whether the upper bound excludes the key.
+  bool ends_before(const KeyArgument& key) const {
+    return upper && (with_upper ? *upper < key : !(key < *upper));
+  }
+  // Leaves only the keys behind this one, in the direction of the range.
+  void continue_behind(const KeyArgument& last) {
+    if (descends) {
+      upper.emplace(last);
+      with_upper = false;
+    } else {
+      lower.emplace(last);
+      without_lower = true;
+    }
+  }
 };
 
 // Up to `limit` records of a range, the first ones in its direction, as of one moment.
@@ -49,10 +73,7 @@ class collected_range {
     const bool has_lower = which.lower.has_value();
     const bool has_upper = which.upper.has_value();
     // A walk that begins behind its end, or in another leaf, would not find the end.
-    if (has_lower && has_upper && !(*which.lower < *which.upper)) {
-      const bool is_one_key = !(*which.upper < *which.lower);
-      if (!is_one_key || which.without_lower || !which.with_upper) return;
-    }
+    if (which.is_empty()) return;
     const search_key lower = has_lower ? Tree::keys::search_key_of(*which.lower) : search_key{};
     const search_key upper = has_upper ? Tree::keys::search_key_of(*which.upper) : search_key{};
     if (which.descends && limit_ != collector::unlimited) {

@@ -9,7 +9,7 @@
 //     // also update, upsert, erase: indexes and table together, or nothing (duplicate_key)
 //     by.insert(t, 7, ada);
 //     by.find(t, owner, "Ada", [&](std::uint64_t key, const account& row) { ...; return true; });
-//     by.scan(t, number, 100, 200, fn);                  // [100, 200), in the index's order
+//     by.scan(t, number, between(100, 200), fn);         // in the index's order
 //   });
 //
 // An index's function maps a row to the value that the index orders. The function must give the
@@ -47,10 +47,12 @@
 #include <utility>
 #include <vector>
 
+#include "elidex/internal/tree/map_bounds.hpp"
 #include "elidex/internal/tree/value_change.hpp"
-#include "elidex/internal/txn/call_visitor.hpp"
 #include "elidex/internal/txn/errors.hpp"
 #include "elidex/internal/txn/ordered_key.hpp"
+#include "elidex/internal/txn/table_scans.hpp"
+#include "elidex/internal/visitor.hpp"
 
 namespace elidex {
 
@@ -67,6 +69,10 @@ const void* owner_mark(const basic_database<Commit, Indexes>& database) noexcept
 
 template <class Database, class Table>
 class indexed_table {
+  // The values of an index as keys of a range.
+  template <class Value>
+  using range_value =
+      std::conditional_t<std::is_convertible_v<const Value&, std::string_view>, std::string, Value>;
   // Identifies the row of an entry. A string key does not fit in here: it is the end of the index's
   // key.
   struct integer_entry {
@@ -159,15 +165,23 @@ class indexed_table {
     return true;
   }
 
-  // Calls fn(key, row) for the rows with that value, in the order of their keys. Stops when fn
-  // returns false. fn may return nothing. Works in snapshots, too.
+  // Calls fn(key, row) for the rows with that value, in the order of their keys. fn may return
+  // false to end the search. Works in snapshots, too.
   template <class Transaction, class Value, class Fn>
   void find(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& value,
             Fn&& fn) const {
     const std::string from = ordered_key().add(value).take();
     t.scan(entries_of(in), from, end_of_prefix(from), row_of_entry(t, fn));
   }
-  // The same for values in [from, to), in the index's order.
+  // The same for the values of a range, in the order of the values, or in the opposite order of
+  // bounds.descending(). Rows with equal values come in the order of their keys, or its opposite.
+  template <class Transaction, class Value, class Bounds, class Fn>
+    requires bounds_of<Bounds, range_value<Value>>
+  void scan(Transaction& t, index_of<Value> in, const Bounds& which, Fn&& fn) const {
+    t.scan(entries_of(in), entries_between(map_bounds<range_value<Value>>(which)),
+           row_of_entry(t, fn));
+  }
+  // The same for values in [from, to).
   template <class Transaction, class Value, class Fn>
   void scan(Transaction& t, index_of<Value> in, const std::type_identity_t<Value>& from,
             const std::type_identity_t<Value>& to, Fn&& fn) const {
@@ -209,6 +223,22 @@ class indexed_table {
       if (one.entries == in.entries_) return *one.entries;
     }
     throw std::logic_error(table_.name() + ": an index of another indexed_table");
+  }
+
+  // The keys of the entries whose values are in the range.
+  template <class Value>
+  static map_bounds<std::string> entries_between(const map_bounds<Value>& which) {
+    const auto values = which.get();
+    const auto image = [](const auto& value, bool behind_its_entries) {
+      std::string bytes = ordered_key().add(map_key<Value>::decoded(value)).take();
+      return behind_its_entries ? end_of_prefix(bytes) : bytes;
+    };
+    std::optional<std::string> lower;
+    std::optional<std::string> upper;
+    if (values.lower) lower = image(*values.lower, values.without_lower);
+    if (values.upper) upper = image(*values.upper, values.with_upper);
+    return map_bounds<std::string>::of_tree_keys(std::move(lower), std::move(upper),
+                                                 values.descends);
   }
 
   static std::string entry_key(const index& in, key_argument key, const std::string& value) {
@@ -284,7 +314,9 @@ class indexed_table {
       const key_type key = row_key(at, one);
       const std::optional<row_type> row = t.get(table_, key);
       // Below serializable, another transaction may have erased the row in between.
-      return !row || call_visitor(fn, key_argument(key), *row);
+      if (!row) return true;
+      const key_argument at_key = key;
+      return visits_on(fn, at_key, *row);
     };
   }
 

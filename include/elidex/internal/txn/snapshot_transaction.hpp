@@ -1,11 +1,12 @@
 // A transaction that only reads: it sees the database as it was when it began. It never aborts, and
 // writers never wait for it.
 //
-//   db.read_only([&](auto& t) { ... t.get(accounts, 1) ... t.scan(accounts, 10, 20, fn) ... });
+//   db.read_only([&](auto& t) { ... t.get(accounts, 1) ... t.scan(accounts, from(10), fn) ... });
 //
 // Thread-safety: belongs to one thread.
 // Complexity: O(log n) for one key of a table of n rows, and a copy of the row. A scan adds O(1)
-// for each row. Both also step over the versions that are newer than the snapshot.
+// for each row. Both also step over the versions that are newer than the snapshot. Memory is not
+// reclaimed while the function of a scan runs.
 // Errors: std::logic_error for a table of another database, std::bad_alloc, and what Key and the
 // caller's functions throw.
 //
@@ -20,13 +21,14 @@
 #include <vector>
 
 #include "elidex/internal/memory/epoch.hpp"
-#include "elidex/internal/txn/call_visitor.hpp"
 #include "elidex/internal/txn/commit_clock.hpp"
 #include "elidex/internal/txn/table.hpp"
+#include "elidex/internal/txn/table_scans.hpp"
+#include "elidex/internal/visitor.hpp"
 
 namespace elidex::internal {
 
-class snapshot_transaction {
+class snapshot_transaction : public table_scans<snapshot_transaction> {
  public:
   // `database` is the address of the owner of the tables, or null for tables without a database.
   explicit snapshot_transaction(commit_clock& clock, const void* database = nullptr)
@@ -41,33 +43,23 @@ class snapshot_transaction {
     return found == nullptr ? std::nullopt : read(table, *found);
   }
 
-  // Calls fn(key, row) in the order of keys for keys in [from, to), or from `from` to the last one.
-  // Stops when fn returns false. fn may return nothing. Memory is not reclaimed while fn runs.
-  template <class Table, class From, class To, class Fn>
-  void scan(const Table& table, const From& from, const To& to, Fn&& fn) {
-    using key_type = typename Table::key_type;
-    scan_up_to(table, from, std::optional<key_type>(key_words<key_type>::argument_of(to)), fn);
-  }
-  template <class Table, class Key, class Fn>
-  void scan(const Table& table, const Key& from, Fn&& fn) {
-    scan_up_to(table, from, std::nullopt, fn);
-  }
-
   std::uint64_t group() const noexcept { return snapshot_.group(); }
   // Everything that the transaction has seen survives a crash once this group is durable. This
   // requires that erased records stay until their erase is durable (level sync).
   std::uint64_t group_to_be_durable() const noexcept { return newest_seen_; }
 
  private:
-  template <class Table, class Key, class Fn>
-  void scan_up_to(const Table& table, const Key& from,
-                  const std::optional<typename Table::key_type>& to, Fn& fn) {
-    using key_type = typename Table::key_type;
+  friend table_scans<snapshot_transaction>;
+
+  template <class Table, class Fn>
+  void scan_range(const Table& table, const typename Table::range& which, Fn& fn) {
     table.check_owner(database_);
     const epoch_pin pinned;
-    table.walk(key_words<key_type>::argument_of(from), to, [&](const record* one) {
-      const auto row = read(table, *one);
-      return !row || call_visitor(fn, key_words<key_type>::of(one->key()), *row);
+    table.walk(which, [&](const record* one) {
+      const std::optional<const typename Table::row_type> row = read(table, *one);
+      if (!row) return true;
+      const typename Table::key_argument key = key_words<typename Table::key_type>::of(one->key());
+      return visits_on(fn, key, *row);
     });
   }
   template <class Table>

@@ -33,6 +33,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -51,6 +52,7 @@
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
 #include "elidex/internal/tree/codec.hpp"
+#include "elidex/internal/tree/tree_range.hpp"
 #include "elidex/internal/txn/errors.hpp"
 #include "elidex/internal/txn/record.hpp"
 #include "elidex/internal/txn/schema.hpp"
@@ -296,12 +298,14 @@ class table_base {
 // What the caller of keyed_table::get_or_create() expects.
 enum class key_likely_is : bool { absent, present };
 
-// The records by key. Map is an index with get(), insert(), erase() and scan().
+// The records by key. Map is an index with get(), insert(), erase() and scan(). If its scan() takes
+// no tree_range, a descending scan of the table reads its whole range first.
 template <class Key, class Map>
 class keyed_table : public table_base {
  public:
   using key_type = Key;
   using key_argument = typename key_words<Key>::argument;
+  using range = tree_range<key_argument>;
   struct nothing {
     void operator()(record&) const noexcept {}
   };
@@ -335,16 +339,22 @@ class keyed_table : public table_base {
     }
   }
 
-  // Calls fn(record*) in the order of keys, for keys from `from` up to but not including `end`,
-  // until fn returns false. Returns whether the walk reached its end. The walk reads groups of a
-  // few records, each group at one moment. It allocates nothing. The caller is pinned.
+  // Calls fn(record*) for the keys of a range, in its direction, until fn returns false. Returns
+  // whether the walk reached its end. The walk reads groups of a few records, each group at one
+  // moment. An ascending walk allocates nothing. The caller is pinned.
   template <class Fn>
-  bool walk(key_argument from, const std::optional<Key>& end, Fn&& fn) const {
-    return walk_to(from, end ? &*end : nullptr, fn);
+  bool walk(const range& which, Fn&& fn) const {
+    if constexpr (!scans_ranges) {
+      if (which.descends) return walk_back(which, fn);
+    }
+    return walk_in_groups(which, fn);
   }
+  // The same for all keys from `first` on.
   template <class Fn>
-  bool walk(key_argument from, Fn&& fn) const {
-    return walk_to(from, nullptr, fn);
+  bool walk(key_argument first, Fn&& fn) const {
+    range which;
+    which.lower.emplace(first);
+    return walk(which, fn);
   }
 
   key_type_info key_type_of() const noexcept override {
@@ -397,28 +407,49 @@ class keyed_table : public table_base {
   Map& map() noexcept { return map_; }
 
  private:
-  // `end` may be null.
+  static constexpr bool scans_ranges =
+      requires(const Map& map, const range& which) { map.scan(which, 1, [](auto&&...) {}); };
+
+  // An ascending group may have one record before the range, and records behind it.
   template <class Fn>
-  bool walk_to(key_argument from, const Key* end, Fn& fn) const {
+  void read_group(const range& which, std::size_t wanted, const Fn& fn) const {
+    if constexpr (scans_ranges) {
+      if (which.descends) {
+        map_.scan(which, wanted, fn);
+        return;
+      }
+    }
+    map_.scan(which.lower ? *which.lower : key_argument(key_words<Key>::least()), wanted, fn);
+  }
+  template <class Fn>
+  bool walk_in_groups(const range& which, Fn& fn) const {
     std::array<record*, group_max> group;
     std::size_t wanted = group_first;
-    const record* last = nullptr;  // the last of the previous group, and first of this one
-    for (;;) {
+    for (range rest = which;;) {
       std::size_t found = 0;
-      map_.scan(last == nullptr ? from : key_words<Key>::of(last->key()), wanted,
-                [&](auto&&, record* one) { group[found++] = one; });
+      read_group(rest, wanted, [&](auto&&, record* one) { group[found++] = one; });
       for (std::size_t i = 0; i < found; ++i) {
-        if (group[i] == last) continue;
         const key_argument key = key_words<Key>::of(group[i]->key());
-        // the record was erased and its key inserted again
-        if (last != nullptr && key == key_words<Key>::of(last->key())) continue;
-        if (end != nullptr && !(key < key_argument(*end))) return true;
+        if (rest.begins_behind(key)) continue;
+        if (rest.ends_before(key)) return true;
         if (!fn(group[i])) return false;
       }
       if (found < wanted) return true;
-      last = group[found - 1];
+      rest.continue_behind(key_words<Key>::of(group[found - 1]->key()));
       wanted = std::min(wanted * 2, group_max);
     }
+  }
+  // For a map that scans in ascending order only. Reads the whole range first.
+  template <class Fn>
+  bool walk_back(range which, Fn& fn) const {
+    std::vector<record*> all;
+    which.descends = false;
+    const auto keep = [&](record* one) {
+      all.push_back(one);
+      return true;
+    };
+    walk_in_groups(which, keep);
+    return std::all_of(all.rbegin(), all.rend(), std::ref(fn));
   }
 
   // Returns null if there is a record already.

@@ -5,8 +5,7 @@
 //     t.update(accounts, 1, [](account& row) { row.balance -= 5; });
 //     t.insert(accounts, 3, account{});              // duplicate_key if the key is present
 //     t.erase(accounts, 2);
-//     // [10, 20), until the function returns false
-//     t.scan(accounts, 10, 20, [](std::uint64_t key, const account& row) { return true; });
+//     t.scan(accounts, between(10, 20), [](std::uint64_t key, const account& row) { ... });
 //   });
 //
 // database.hpp says what each isolation level permits. The commit validates that everything that
@@ -33,15 +32,16 @@
 #include <utility>
 
 #include "elidex/internal/tree/value_change.hpp"
-#include "elidex/internal/txn/call_visitor.hpp"
 #include "elidex/internal/txn/errors.hpp"
 #include "elidex/internal/txn/record.hpp"
 #include "elidex/internal/txn/table.hpp"
+#include "elidex/internal/txn/table_scans.hpp"
 #include "elidex/internal/txn/transaction_context.hpp"
+#include "elidex/internal/visitor.hpp"
 
 namespace elidex::internal {
 
-class transaction : private transaction_context {
+class transaction : private transaction_context, public table_scans<transaction> {
  public:
   // The memory of a transaction, for the next one to use again.
   using memory = transaction_context::memory;
@@ -143,51 +143,34 @@ class transaction : private transaction_context {
     return true;
   }
 
-  // Calls fn(key, row) in the order of keys for keys in [from, to), or from `from` to the last one.
-  // Stops when fn returns false. fn may return nothing.
-  template <class Table, class From, class To, class Fn>
-  void scan(Table& table, const From& from, const To& to, Fn&& fn) {
-    scan_up_to(table, argument<Table>(from),
-               std::optional<typename Table::key_type>(argument<Table>(to)), fn);
-  }
-  template <class Table, class Key, class Fn>
-  void scan(Table& table, const Key& from, Fn&& fn) {
-    scan_up_to(table, argument<Table>(from), std::nullopt, fn);
-  }
-
  private:
   friend transaction_access;
+  friend table_scans<transaction>;
 
   template <class Table, class Fn>
-  void scan_up_to(Table& table, typename Table::key_argument from,
-                  const std::optional<typename Table::key_type>& to, Fn& fn);
+  void scan_range(Table& table, const typename Table::range& which, Fn& fn);
 };
 
 template <class Table, class Fn>
-void transaction::scan_up_to(Table& table, typename Table::key_argument from,
-                             const std::optional<typename Table::key_type>& to, Fn& fn) {
+void transaction::scan_range(Table& table, const typename Table::range& which, Fn& fn) {
   using key_type = typename Table::key_type;
   check_is_ours(table);
   const bool note = level() >= isolation::repeatable_read;
   range<Table>* watched = nullptr;
-  if (level() == isolation::serializable) watched = &watch(table, from);
-  const bool to_the_end = table.walk(from, to, [&](record* one) {
-    // In case the scan stops here: the range ends with this record, or before it if the transaction
-    // inserted it.
-    if (watched != nullptr && inserted(*one)) {
-      watched->end = key_type(key_words<key_type>::of(one->key()));
-    } else if (watched != nullptr) {
-      watched->seen.push_back(one);
-      watched->end.reset();
+  if (level() == isolation::serializable) watched = &watch(table, which);
+  const bool to_the_end = table.walk(which, [&](record* one) {
+    if (watched != nullptr) {
+      watched->last = one;
+      if (!inserted(*one)) watched->seen.push_back(one);
     }
     const auto words = read_record(table, *one, note);
     // A dead record has left the index. The range has changed, so it will not validate.
     if (!words || words->empty()) return true;
-    return call_visitor(fn, key_words<key_type>::of(one->key()), table.row_of(*words));
+    const typename Table::key_argument key = key_words<key_type>::of(one->key());
+    const auto row = table.row_of(*words);
+    return visits_on(fn, key, row);
   });
-  if (watched == nullptr || !to_the_end) return;
-  watched->end = to;
-  watched->to_the_last = !to;
+  if (watched != nullptr) watched->complete = to_the_end;
 }
 
 }  // namespace elidex::internal

@@ -169,23 +169,28 @@ class transaction_context {
     const Table& of;
     const typename Table::key_type key;
   };
-  // Holds if the records from `from` on are those of `seen`, and no other record is before `end`.
-  // With `to_the_last`, no other record is in the rest of the table. `end` is set if the walk
-  // reached it, or stopped at an insert of the transaction itself.
+  // Holds if the records of the range are those of `seen`. A scan that is not complete has read the
+  // range up to `last`, which is null if it has read nothing.
   template <class Table>
   struct range : observation {
-    range(const Table& table, typename Table::key_argument begin) : of(table), from(begin) {}
+    range(const Table& table, const typename Table::range& which)
+        : of(table), lower(which.lower), upper(which.upper), scanned(which) {
+      if (lower) scanned.lower.emplace(*lower);
+      if (upper) scanned.upper.emplace(*upper);
+    }
     bool holds(const transaction_context& self) const override;
     const Table& of;
-    const typename Table::key_type from;
-    std::optional<typename Table::key_type> end;
-    bool to_the_last = false;
-    std::vector<const record*> seen;
+    const std::optional<typename Table::key_type> lower;
+    const std::optional<typename Table::key_type> upper;
+    typename Table::range scanned;  // with the bounds above
+    bool complete = false;
+    const record* last = nullptr;
+    std::vector<const record*> seen;  // in the direction of the scan
   };
   // Registers the range before the walk, because the caller's function may throw during it.
   template <class Table>
-  range<Table>& watch(const Table& table, typename Table::key_argument from) {
-    auto made = std::make_unique<range<Table>>(table, from);
+  range<Table>& watch(const Table& table, const typename Table::range& which) {
+    auto made = std::make_unique<range<Table>>(table, which);
     range<Table>& watched = *made;
     observations_.push_back(std::move(made));
     return watched;
@@ -375,25 +380,31 @@ inline transaction_context::~transaction_context() {
   places_.clear();
 }
 
+// Looks again in ascending order, which allocates nothing.
 template <class Table>
 bool transaction_context::range<Table>::holds(const transaction_context& self) const {
+  if (!complete && last == nullptr) return true;
+  typename Table::range again = scanned;
+  again.descends = false;
+  if (!complete) {
+    const typename Table::key_argument key = key_words<typename Table::key_type>::of(last->key());
+    (scanned.descends ? again.lower : again.upper).emplace(key);
+    (scanned.descends ? again.without_lower : again.with_upper) = !scanned.descends;
+  }
+  const record* const end = complete || scanned.descends ? nullptr : last;
   std::size_t at = 0;
   bool same = true;
-  const bool bounded = end || to_the_last;
-  if (seen.empty() && !bounded) return true;
-  const auto look = [&](const record* one) {
+  of.walk(again, [&](const record* one) {
     // This check comes first: the walk may have seen a record, absent, that the transaction
     // inserted later.
-    if (at < seen.size() && one == seen[at]) {
+    if (at < seen.size() && one == seen[scanned.descends ? seen.size() - 1 - at : at]) {
       ++at;
-      return bounded || at < seen.size();
+      return one != end;
     }
-    if (self.counts_not(*one)) return true;
-    same = false;
-    return false;
-  };
-  const bool to_the_end = of.walk(from, end, look);
-  return same && at == seen.size() && (to_the_end || !bounded);
+    same = self.counts_not(*one);
+    return same;
+  });
+  return same && at == seen.size();
 }
 
 // Gives the database and its policies access to a transaction's notes.

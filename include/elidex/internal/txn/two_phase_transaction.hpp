@@ -58,8 +58,10 @@
 // --- Why there are no phantoms
 //
 // A reader locks the gap before each record that it finds in its range. It also locks the gap
-// before the first record after the range (or the table's end). An inserter asks for the gap that
-// its record falls into. No page latch protects the time between the two. Instead
+// before the first record after the range (or the table's end). A descending scan locks that gap
+// first. A scan that its visitor ends has locked what it has passed, and the gap before its last
+// record. An inserter asks for the gap that its record falls into. No page latch protects the time
+// between the two. Instead
 //   inserter  Puts its record, locked and absent, into the index. Then it asks for the gaps of the
 //             records behind it, one after the other. It stops at the first record that was ever
 //             committed, or that it has inserted itself and asked for before, or at the table's
@@ -108,12 +110,13 @@
 
 #include "elidex/internal/locking/lock_system.hpp"
 #include "elidex/internal/memory/epoch.hpp"
-#include "elidex/internal/txn/call_visitor.hpp"
 #include "elidex/internal/txn/commit_clock.hpp"
 #include "elidex/internal/txn/errors.hpp"
 #include "elidex/internal/txn/record.hpp"
 #include "elidex/internal/txn/table.hpp"
+#include "elidex/internal/txn/table_scans.hpp"
 #include "elidex/internal/txn/transaction_context.hpp"
+#include "elidex/internal/visitor.hpp"
 
 namespace elidex::internal {
 
@@ -142,7 +145,8 @@ inline record_address end_of_table(const table_base& table) noexcept {
 }
 
 template <class LockSystem, class Phantoms = looks_again>
-class two_phase_transaction : private transaction_context {
+class two_phase_transaction : private transaction_context,
+                              public table_scans<two_phase_transaction<LockSystem, Phantoms>> {
  public:
   // The memory of a transaction, for the thread's next one to use again.
   class memory;
@@ -180,20 +184,9 @@ class two_phase_transaction : private transaction_context {
   template <class Table, class Key>
   bool erase(Table& table, const Key& key);
 
-  // Calls fn(key, row) in the order of keys for keys in [from, to), or from `from` to the last one.
-  // Stops when fn returns false. fn may return nothing.
-  template <class Table, class From, class To, class Fn>
-  void scan(Table& table, const From& from, const To& to, Fn&& fn) {
-    scan_up_to(table, argument<Table>(from),
-               std::optional<typename Table::key_type>(argument<Table>(to)), fn);
-  }
-  template <class Table, class Key, class Fn>
-  void scan(Table& table, const Key& from, Fn&& fn) {
-    scan_up_to(table, argument<Table>(from), std::nullopt, fn);
-  }
-
  private:
   friend transaction_access;
+  friend table_scans<two_phase_transaction>;
   template <class Latches, class Rule>
   friend class two_phase_locking;
 
@@ -282,11 +275,25 @@ class two_phase_transaction : private transaction_context {
         locks_.request_record(next != nullptr ? lock_address(table, *next) : end_of_table(table),
                               lock_mode::shared, lock_kind::gap));
   }
-  // Locks the next `wanted` records from `from` on, and after `after` if that is not null. Returns
-  // true if it reached `to`, or the last record.
+  // Returns the first record behind the range, or null. The caller is pinned.
   template <class Table>
-  bool lock_next(Table& table, typename Table::key_argument from, const record* after,
-                 const std::optional<typename Table::key_type>& to, std::size_t wanted,
+  static const record* first_behind(const Table& table, const typename Table::range& which) {
+    const record* first = nullptr;
+    if (!which.upper) return first;
+    typename Table::range behind;
+    behind.lower = which.upper;
+    behind.without_lower = which.with_upper;
+    table.walk(behind, [&](const record* one) {
+      first = one;
+      return false;
+    });
+    return first;
+  }
+  // Locks the first `wanted` records of `rest`, in its direction, and the gaps between them. With
+  // `begins`, nothing of the range is locked yet. Otherwise the record at which `rest` begins is.
+  // Returns true if it reached the end of the range.
+  template <class Table>
+  bool lock_next(Table& table, const typename Table::range& rest, bool begins, std::size_t wanted,
                  std::vector<record*>& locked);
   // Asks whether a record that is in the index may be inserted there, and waits until it may.
   template <class Table>
@@ -320,14 +327,11 @@ class two_phase_transaction : private transaction_context {
     locks_.add_changes(1);
   }
   template <class Table, class Fn>
-  void scan_up_to(Table& table, typename Table::key_argument from,
-                  const std::optional<typename Table::key_type>& to, Fn& fn);
+  void scan_range(Table& table, const typename Table::range& which, Fn& fn);
   template <class Table, class Fn>
-  void scan_locked(Table& table, typename Table::key_argument from,
-                   const std::optional<typename Table::key_type>& to, Fn& fn);
+  void scan_locked(Table& table, typename Table::range rest, Fn& fn);
   template <class Table, class Fn>
-  void scan_snapshot(Table& table, typename Table::key_argument from,
-                     const std::optional<typename Table::key_type>& to, Fn& fn);
+  void scan_snapshot(Table& table, typename Table::range rest, Fn& fn);
 
   // Chosen: only a scan's last group may be locked needlessly, and a group of this size is worth a
   // look at the index.
@@ -406,14 +410,12 @@ template <class LockSystem, class Phantoms>
 template <class Table>
 bool two_phase_transaction<LockSystem, Phantoms>::lock_gap(Table& table,
                                                            typename Table::key_argument key) {
+  typename Table::range below;
+  below.upper.emplace(key);
   const record* locked = nullptr;
   bool looked_before = false;
   for (;;) {
-    const record* next = nullptr;
-    table.walk(key, [&](const record* one) {
-      next = one;
-      return false;
-    });
+    const record* const next = first_behind(table, below);
     if (next != nullptr && key_words<typename Table::key_type>::of(next->key()) == key)
       return false;
     if (looked_before && next == locked) return true;
@@ -426,11 +428,10 @@ bool two_phase_transaction<LockSystem, Phantoms>::lock_gap(Table& table,
 
 template <class LockSystem, class Phantoms>
 template <class Table>
-bool two_phase_transaction<LockSystem, Phantoms>::lock_next(
-    Table& table, typename Table::key_argument from, const record* after,
-    const std::optional<typename Table::key_type>& to, std::size_t wanted,
-    std::vector<record*>& locked) {
-  using key_argument = typename Table::key_argument;
+bool two_phase_transaction<LockSystem, Phantoms>::lock_next(Table& table,
+                                                            const typename Table::range& rest,
+                                                            bool begins, std::size_t wanted,
+                                                            std::vector<record*>& locked) {
   std::optional<const record*> gap_before;  // the locked gap is before it (null: the end)
   std::vector<record*> found;
   locked.clear();
@@ -438,16 +439,13 @@ bool two_phase_transaction<LockSystem, Phantoms>::lock_next(
     bool news = false;
     bool waits = false;
     bool all = false;
+    const auto lock_gap_behind_range = [&](const record* next) {
+      if (gap_before == next) return;
+      lock_gap_before(table, next);
+      news = true;
+      if (next == nullptr || !is_gone(*next)) gap_before = next;
+    };
     const auto look = [&](record* one) {
-      if (one == after) return true;
-      if (to && !(key_words<typename Table::key_type>::of(one->key()) < key_argument(*to))) {
-        all = true;
-        if (gap_before == one) return false;
-        lock_gap_before(table, one);
-        news = true;
-        if (!is_gone(*one)) gap_before = one;
-        return false;
-      }
       // Locked records stay in the index, so the records of the previous look come again in their
       // order.
       if (const std::size_t at = found.size(); at >= locked.size() || locked[at] != one) {
@@ -466,13 +464,22 @@ bool two_phase_transaction<LockSystem, Phantoms>::lock_next(
     {
       const epoch_pin pinned;
       found.clear();
-      if (table.walk(from, look)) {
-        all = true;
-        if (gap_before != nullptr) {
-          lock_gap_before(table, nullptr);
-          news = true;
-          gap_before = nullptr;
-        }
+      if (rest.descends) {
+        if (begins) lock_gap_behind_range(first_behind(table, rest));
+        all = table.walk(rest, look);
+      } else {
+        // One walk finds the records of the range and the first one behind it.
+        typename Table::range without_end = rest;
+        without_end.upper.reset();
+        const record* behind = nullptr;
+        const bool to_the_last = table.walk(without_end, [&](record* one) {
+          if (!rest.ends_before(key_words<typename Table::key_type>::of(one->key())))
+            return look(one);
+          behind = one;
+          return false;
+        });
+        all = to_the_last || behind != nullptr;
+        if (all) lock_gap_behind_range(behind);
       }
       locked.swap(found);
     }
@@ -629,13 +636,14 @@ bool two_phase_transaction<LockSystem, Phantoms>::erase(Table& table, const Key&
 
 template <class LockSystem, class Phantoms>
 template <class Table, class Fn>
-void two_phase_transaction<LockSystem, Phantoms>::scan_up_to(
-    Table& table, typename Table::key_argument from,
-    const std::optional<typename Table::key_type>& to, Fn& fn) {
+void two_phase_transaction<LockSystem, Phantoms>::scan_range(Table& table,
+                                                             const typename Table::range& which,
+                                                             Fn& fn) {
   check_is_ours(table);
   check_not_doomed();
+  if (which.is_empty()) return;
   if (reads_with_locks()) {
-    scan_locked(table, from, to, fn);
+    scan_locked(table, which, fn);
     return;
   }
   // The snapshot of this statement, unless the transaction or an outer scan has one.
@@ -647,40 +655,38 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_up_to(
     }
   } const scope{snapshot_, !snapshot_ && !reads_one_moment()};
   if (!snapshot_) snapshot_.emplace(clock_);
-  scan_snapshot(table, from, to, fn);
+  scan_snapshot(table, which, fn);
 }
 
 template <class LockSystem, class Phantoms>
 template <class Table, class Fn>
-void two_phase_transaction<LockSystem, Phantoms>::scan_locked(
-    Table& table, typename Table::key_argument from,
-    const std::optional<typename Table::key_type>& to, Fn& fn) {
+void two_phase_transaction<LockSystem, Phantoms>::scan_locked(Table& table,
+                                                              typename Table::range rest, Fn& fn) {
   using key_type = typename Table::key_type;
-  typename Table::key_argument next = from;
-  if (to && !(next < typename Table::key_argument(*to))) return;
   lock_table(table, lock_mode::intention_shared);
   std::vector<record*> locked;
-  const record* last = nullptr;
   std::size_t wanted = 1;
-  for (bool all = false; !all;) {
-    all = lock_next(table, next, last, to, wanted, locked);
+  bool begins = true;
+  for (bool all = false; !all; begins = false) {
+    all = lock_next(table, rest, begins, wanted, locked);
     for (record* const one : locked) {
       const std::span<const std::uint64_t> words = read_locked(table, *one);
       if (words.empty()) continue;
-      if (!call_visitor(fn, key_words<key_type>::of(one->key()), table.row_of(words))) return;
+      const typename Table::key_argument key = key_words<key_type>::of(one->key());
+      const auto row = table.row_of(words);
+      if (!visits_on(fn, key, row)) return;
     }
     if (all) return;
-    last = locked.back();
-    next = key_words<key_type>::of(last->key());
+    rest.continue_behind(key_words<key_type>::of(locked.back()->key()));
     wanted = std::min(wanted * 4, locked_at_once_max);
   }
 }
 
 template <class LockSystem, class Phantoms>
 template <class Table, class Fn>
-void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(
-    Table& table, typename Table::key_argument from,
-    const std::optional<typename Table::key_type>& to, Fn& fn) {
+void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(Table& table,
+                                                                typename Table::range rest,
+                                                                Fn& fn) {
   using key_type = typename Table::key_type;
   using key_argument = typename Table::key_argument;
   const std::size_t row_words = table.row_words();
@@ -695,9 +701,7 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(
     more = false;
     {
       const epoch_pin pinned;
-      table.walk(last ? key_argument(*last) : from, to, [&](const record* one) {
-        const key_argument key = key_words<key_type>::of(one->key());
-        if (last && key == key_argument(*last)) return true;
+      table.walk(rest, [&](const record* one) {
         if (seen.size() == wanted) {
           more = true;
           return false;
@@ -705,7 +709,7 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(
         rows.resize((seen.size() + 1) * row_words);
         const std::span<std::uint64_t> into(rows.data() + seen.size() * row_words, row_words);
         if (!read_snapshot(*one, into).absent() || own(*one) != nullptr)
-          seen.push_back({one, key_type(key)});
+          seen.push_back({one, key_type(key_words<key_type>::of(one->key()))});
         return true;
       });
     }
@@ -715,9 +719,14 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(
         if (mine->words == nullptr) continue;
         words = {mine->words, row_words};
       }
-      if (!call_visitor(fn, key_argument(seen[i].key), table.row_of(words))) return;
+      const key_argument key = seen[i].key;
+      const auto row = table.row_of(words);
+      if (!visits_on(fn, key, row)) return;
     }
-    if (more) last = std::move(seen.back().key);
+    if (more) {
+      last = std::move(seen.back().key);
+      rest.continue_behind(*last);
+    }
     wanted = std::min(wanted * 2, seen_at_once_max);
   }
 }
