@@ -229,7 +229,7 @@ TEST(BoundedScanStressCanary, AWalkIsNoSnapshot) {
 // shows that no single moment can have, in words.
 template <class Tree>
 std::string partial_load(int rounds) {
-  constexpr std::size_t many = 700;
+  constexpr std::size_t many = 300;
   std::vector<std::string> keys;
   for (std::size_t n = 0; n < many; ++n) keys.push_back("https://a.b/" + std::to_string(1'000 + n));
   for (int round = 0; round < rounds; ++round) {
@@ -269,7 +269,7 @@ std::string partial_load(int rounds) {
 }
 using text_tree = btree<std::string, u64, optimistic, fan_out<8, 8>>;
 TEST(BulkLoadStress, RecordsAppearAtOneMoment) {
-  EXPECT_EQ(partial_load<text_tree>(60 * effort()), "");
+  EXPECT_EQ(partial_load<text_tree>(20 * effort()), "");
 }
 struct loads_piecemeal : text_tree {
   template <class Fill>
