@@ -31,15 +31,15 @@ def program(header, name):
     return f"#include <{header}>\nunsigned long f({name}& m, unsigned long k) {{ {body} }}\n"
 
 
-def compile_times(compiler, rounds):
+def compile_times(compiler, rounds, ways=WAYS):
     """Runs as map_costs writes them."""
-    values = {(unit, of): [] for unit in WAYS for of in PROGRAMS}
+    values = {(unit, of): [] for unit in ways for of in PROGRAMS}
     with tempfile.TemporaryDirectory() as directory:
         for round_number in range(rounds):
             for of, (header, name) in PROGRAMS.items():
                 source = Path(directory) / f"{round_number}.cpp"
                 source.write_text(program(header, name))
-                for unit, flags in WAYS.items():
+                for unit, flags in ways.items():
                     begin = time.monotonic()
                     subprocess.run([compiler, "-std=c++20", f"-I{ROOT / 'include'}", *flags, str(source)], check=True)
                     values[unit, of].append(time.monotonic() - begin)

@@ -20,8 +20,7 @@ void of_values_that_cannot_be_copied(ordered_map<std::string, number>& map,
   // ordered_map::update | "update() changes a copy: use extract() and insert()"
   map.update("a", [](number&) {});
   // ordered_map::upsert_with | "upsert_with() changes a copy: use extract() and insert()"
-  map.upsert_with(
-      "a", [] { return number(); }, [](number&) {});
+  map.upsert_with("a", [] { return number(); }, [](number&) {});
   // ordered_map::compute | "compute() changes a copy: use extract() and insert()"
   map.compute("a", [](std::optional<number>&) {});
   // ordered_map::erase_if | "erase_if() copies the value: use visit() and erase()"
@@ -29,8 +28,7 @@ void of_values_that_cannot_be_copied(ordered_map<std::string, number>& map,
   // hash_map::erase_if | "erase_if() copies the value: use visit() and erase()"
   hash.erase_if(1, [](const number&) { return true; });
   // hash_map::upsert_with | "upsert_with() changes a copy: use extract() and insert()"
-  hash.upsert_with(
-      1, [] { return number(); }, [](number&) {});
+  hash.upsert_with(1, [] { return number(); }, [](number&) {});
   // ordered_map::range | "range() copies the values: use scan()"
   map.range(all);
   // ordered_map::front | "this copies the value: use scan_n()"

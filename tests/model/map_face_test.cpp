@@ -598,17 +598,13 @@ struct face_test {
     used.add({"clear"});
     used.record();
   }
-  // Into an empty map, into a map that has every other key, and into one that was emptied.
+  // Into a map that has every other key, and into one that was emptied.
   void load() {
     if constexpr (is_ordered) {
       Map copy;
-      EXPECT_EQ(copy.bulk_load(map.range(all)), expected.size());
-      swap(map, copy);
-      everything();
-      bool erases = false;
-      copy = Map();
+      bool adds = false;
       for (const auto& [key, value] : expected) {
-        if ((erases = !erases)) copy.insert(key, value);
+        if ((adds = !adds)) copy.insert(key, value);
       }
       EXPECT_EQ(copy.bulk_load(expected), expected.size() / 2);
       swap(map, copy);
@@ -904,6 +900,9 @@ TEST(OrderedMapBulkLoad, IntoAnyMap) {
   const std::vector<std::pair<std::string, std::string>> records{{"a", "1"}, {"b", "2"}};
   EXPECT_EQ(map.bulk_load(records), 2U);
   EXPECT_EQ(map.bulk_load(records), 0U);
+  ordered_map<std::string, std::string> copy;
+  EXPECT_EQ(copy.bulk_load(map.range(all)), 2U);
+  EXPECT_EQ(copy.get("b"), "2");
   ordered_map<std::uint32_t, price> prices;
   prices.insert(2, price(20));
   const std::vector<std::pair<std::uint32_t, price>> more{{1, price(1)}, {2, price(2)}};

@@ -32,8 +32,8 @@ class Table(unittest.TestCase):
 
 class Headers(unittest.TestCase):
     def test_each_program_compiles(self):
-        runs = maps.compile_times("g++", 1)
-        self.assertEqual(len(runs), 8)
+        runs = maps.compile_times("g++", 1, {"s to check a file": ["-fsyntax-only", "-Werror"]})
+        self.assertEqual(len(runs), len(maps.PROGRAMS))
         self.assertTrue(all(run["values"][0] > 0 for run in runs))
 
 
