@@ -238,7 +238,7 @@ class operations {
     const std::array<std::pair<u64, u64>, 4> records{
         {{key, value}, {key + 1, 1}, {key + 4, 2}, {key + 90, 3}}};
     op.run = [=, this] { map_.bulk_load(records); };
-    for (const auto& [k, v] : records) op.step([k = k, v = v](content& c) { c.emplace(k, v); });
+    for (const auto& record : records) op.step([=](content& c) { c.insert(record); });
   }
 
   Map& map_;

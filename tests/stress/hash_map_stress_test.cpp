@@ -154,7 +154,7 @@ using maps =
 TYPED_TEST_SUITE(HashMapHistories, maps);
 
 TYPED_TEST(HashMapHistories, AreLinearizable) {
-  EXPECT_EQ(find_violation<TypeParam>(repetitions(10'000)), "");
+  EXPECT_EQ(find_violation<TypeParam>(repetitions(6'000)), "");
 }
 
 TEST(HashMapHistoriesCanary, FunctionsInTwoStepsAreFound) {
