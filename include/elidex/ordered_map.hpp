@@ -174,10 +174,8 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
     } else {
       static_assert(std::convertible_to<const Bounds&, key_argument>,
                     "scan_n() takes bounds or a key");
-      internal::tree_range<typename tree::key_argument> range;
       const encoded first(static_cast<key_argument>(which));
-      range.lower.emplace(first.get());
-      return this->table().scan(range, n, decoding(fn));
+      return this->table().scan(first.get(), n, decoding(fn));
     }
   }
 

@@ -68,7 +68,7 @@ struct lost_update : with_accounts<Database> {
 };
 
 // Each inserts a row if there are no more than two: there must not be four.
-template <class Database>
+template <class Database, bool Descends = false>
 struct phantoms : with_accounts<Database> {
   static constexpr u64 steps = 400;
   bodies_type bodies() {
@@ -76,8 +76,8 @@ struct phantoms : with_accounts<Database> {
       return [this, key] {
         this->db.transact([&](auto& t) {
           int many = 0;
-          t.scan(this->accounts, u64{0}, u64{100},
-                 [&](u64, const account&) { return ++many, true; });
+          t.scan(this->accounts, Descends ? below(u64{100}).descending() : below(u64{100}),
+                 [&](u64, const account&) { ++many; });
           if (many == 2) t.insert(this->accounts, key, account{1});
         });
       };
@@ -85,6 +85,28 @@ struct phantoms : with_accounts<Database> {
     return {insert_third(11), insert_third(12)};
   }
   std::string verdict() { return this->now(11) && this->now(12) ? "a phantom" : ""; }
+};
+
+// Each inserts a row above the last one if that is 20. The scan ends after one row.
+template <class Database>
+struct phantoms_at_the_top : with_accounts<Database> {
+  static constexpr u64 steps = 400;
+  bodies_type bodies() {
+    const auto insert_above = [this](u64 key) {
+      return [this, key] {
+        this->db.transact([&](auto& t) {
+          u64 last = 0;
+          t.scan(this->accounts, all.descending(), [&](u64 found, const account&) {
+            last = found;
+            return false;
+          });
+          if (last == 20) t.insert(this->accounts, key, account{1});
+        });
+      };
+    };
+    return {insert_above(31), insert_above(32)};
+  }
+  std::string verdict() { return this->now(31) && this->now(32) ? "a phantom" : ""; }
 };
 
 // The same in looks at keys that are not there, by three, around an insert that is rolled back and
@@ -203,6 +225,10 @@ TYPED_TEST(DatabaseSchedules, NoLostUpdate) {
 TYPED_TEST(DatabaseSchedules, NoPhantoms) {
   EXPECT_EQ(explore<phantoms<TypeParam>>(1'000), "");
 }
+TYPED_TEST(DatabaseSchedules, NoPhantomsOfDescendingScans) {
+  EXPECT_EQ((explore<phantoms<TypeParam, true>>(1'000)), "");
+  EXPECT_EQ(explore<phantoms_at_the_top<TypeParam>>(1'000), "");
+}
 TYPED_TEST(DatabaseSchedules, NoPhantomsOfThree) {
   EXPECT_EQ(explore<phantoms_of_three<TypeParam>>(1'000), "");
 }
@@ -224,9 +250,15 @@ TEST(DatabaseSchedulesCanary, LostUpdatesAreFound) {
 TEST(DatabaseSchedulesCanary, PhantomsAreFound) {
   EXPECT_THAT(explore<phantoms<careless_database>>(1'000), HasSubstr("a phantom"));
 }
+TEST(DatabaseSchedulesCanary, PhantomsOfDescendingScansAreFound) {
+  EXPECT_THAT((explore<phantoms<careless_database, true>>(1'000)), HasSubstr("a phantom"));
+  EXPECT_THAT(explore<phantoms_at_the_top<careless_database>>(1'000), HasSubstr("a phantom"));
+}
 // Locks of gaps don't do without the second look.
 TEST(DatabaseSchedulesCanary, PhantomsBetweenALookAndItsLockAreFound) {
   EXPECT_THAT(explore<phantoms<careless_two_phase_database>>(20'000), HasSubstr("a phantom"));
+  EXPECT_THAT((explore<phantoms<careless_two_phase_database, true>>(20'000)),
+              HasSubstr("a phantom"));
 }
 
 }  // namespace

@@ -148,10 +148,9 @@ class list_histories {
     appending_transaction mine;
     std::map<u64, list_observation> found;
     for (u64 k = 0; k < keys; ++k) found[first_key + k] = {first_key + k, {}};
-    t.scan(lists_, first_key, first_key + keys, [&](u64 key, const list_row& row) {
-      found[key] = {key, elements_of(row)};
-      return true;
-    });
+    const auto range = between(first_key, first_key + keys);
+    t.scan(lists_, appended_to % 2 == 0 ? range : range.descending(),
+           [&](u64 key, const list_row& row) { found[key] = {key, elements_of(row)}; });
     for (const auto& [key, one] : found) {
       if (key != appended_to) mine.reads.push_back(one);
     }

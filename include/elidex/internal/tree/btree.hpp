@@ -353,6 +353,10 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   const Sync& sync() const noexcept { return sync_; }
 
  private:
+  // `which` is a range, or the first key.
+  template <class Which, class Fn>
+  std::size_t scan_collected(const Which& which, std::size_t limit, Fn& fn) const;
+
   friend operation;
   friend internal::node_operation<btree>;
   friend internal::range_collector<btree>;
@@ -1022,15 +1026,20 @@ template <class Key, class Value, class Sync, class Shape>
 template <class Fn>
 std::size_t btree<Key, Value, Sync, Shape>::scan(key_argument from, std::size_t limit,
                                                  Fn&& fn) const {
-  tree_range<key_argument> which;
-  which.lower.emplace(from);
-  return scan(which, limit, fn);
+  return scan_collected(from, limit, fn);
 }
 
 template <class Key, class Value, class Sync, class Shape>
 template <class Fn>
 std::size_t btree<Key, Value, Sync, Shape>::scan(const tree_range<key_argument>& which,
                                                  std::size_t limit, Fn&& fn) const {
+  return scan_collected(which, limit, fn);
+}
+
+template <class Key, class Value, class Sync, class Shape>
+template <class Which, class Fn>
+std::size_t btree<Key, Value, Sync, Shape>::scan_collected(const Which& which, std::size_t limit,
+                                                           Fn& fn) const {
   internal::collected_range<btree> range(*this, limit);
   const auto pass_on = [&] {
     return range.for_each([&](const auto& e) {

@@ -324,6 +324,10 @@ class fixed_key_btree
   const Sync& sync() const noexcept { return sync_; }
 
  private:
+  // `which` is a range, or the first key.
+  template <class Which, class Fn>
+  std::size_t scan_collected(const Which& which, std::size_t limit, Fn& fn) const;
+
   friend operation;
   friend internal::node_operation<fixed_key_btree>;
   friend internal::range_collector<fixed_key_btree>;
@@ -1150,9 +1154,7 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 template <class Fn>
 std::size_t fixed_key_btree<Key, Value, Sync, Shape, Control>::scan(Key from, std::size_t limit,
                                                                     Fn&& fn) const {
-  tree_range<key_argument> which;
-  which.lower.emplace(from);
-  return scan(which, limit, fn);
+  return scan_collected(from, limit, fn);
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
@@ -1160,6 +1162,14 @@ template <class Fn>
 std::size_t fixed_key_btree<Key, Value, Sync, Shape, Control>::scan(const tree_range<Key>& which,
                                                                     std::size_t limit,
                                                                     Fn&& fn) const {
+  return scan_collected(which, limit, fn);
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+template <class Which, class Fn>
+std::size_t fixed_key_btree<Key, Value, Sync, Shape, Control>::scan_collected(const Which& which,
+                                                                              std::size_t limit,
+                                                                              Fn& fn) const {
   internal::collected_range<fixed_key_btree> range(*this, limit);
   {
     [[maybe_unused]] const pin pinned;

@@ -69,6 +69,11 @@ class collected_range {
       : limit_(limit), range_(tree, limit) {}
 
   // The caller stays pinned while it follows addresses in the entries.
+
+  // The keys from `first` on. A short scan saves the steps for other ranges.
+  void collect(const typename Tree::key_argument& first) {
+    range_.collect_forward(start::at(Tree::keys::search_key_of(first)));
+  }
   void collect(const tree_range<typename Tree::key_argument>& which) {
     const bool has_lower = which.lower.has_value();
     const bool has_upper = which.upper.has_value();
