@@ -22,7 +22,7 @@ std::align_val_t alignment_of(std::size_t bytes) noexcept {
   return std::align_val_t{bytes >= huge_page_bytes ? huge_page_bytes : line_bytes};
 }
 
-// A wish: where the kernel does not grant it, everything works with the other size.
+// A hint: if the kernel does not follow it, everything works with the other size.
 void advise([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes,
             [[maybe_unused]] pages size) noexcept {
 #if defined(MADV_HUGEPAGE)

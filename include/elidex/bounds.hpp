@@ -1,4 +1,4 @@
-// The bounds of a range of keys.
+// The bounds of a range of keys: of a map or a table, of the values of an index or a column.
 //
 //   map.scan(between(10, 20), fn);             // 10 <= key < 20
 //   map.scan(from("m").descending(), fn);      // from the last key down to "m"
@@ -9,14 +9,14 @@
 //   between(a, b)   a <= key < b       closed(a, b)   a <= key <= b
 //   from(a)         a <= key           above(a)       a < key
 //   below(b)             key < b       up_to(b)            key <= b
-//   prefix(...)     as above           all            every key
+//   prefix(...)     begins with these  all            every key
 //
-// A range whose upper bound is less than its lower bound is empty. An integer that the map's key
-// type cannot have is a bound like any other: below(300) is all keys of 8 bits. Bounds copy their
-// arguments, except that they keep the address of a const char* or std::string_view.
+// A range whose upper bound is less than its lower bound is empty. An integer outside
+// the range of the key type is a bound like any other: below(300) is all keys of 8 bits. Bounds
+// copy their arguments, except that they keep the address of a const char* or std::string_view.
 // Thread-safety: bounds are values.
-// Errors: the constructors throw what the copies throw. A map throws std::invalid_argument for a
-// bound that is too long for a key.
+// Errors: the constructors throw what the copies throw. The operation that takes the bounds throws
+// std::invalid_argument for a bound that is too long for a key.
 #pragma once
 
 #include <optional>
@@ -30,7 +30,7 @@ namespace internal {
 struct no_key {};
 }  // namespace internal
 
-// A range of keys that convert to a map's key type. Made by the functions below.
+// A range whose bounds convert to the key type. Made by the functions below.
 template <class Lower, class Upper = Lower>
 class bounds {
  public:
@@ -42,7 +42,7 @@ class bounds {
         without_lower_(without_lower),
         with_upper_(with_upper) {}
 
-  // The same range, from its last key to its first.
+  // The same range in the opposite direction: first from its last key to its first.
   bounds descending() const {
     bounds turned = *this;
     turned.descends_ = !descends_;

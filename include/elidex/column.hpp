@@ -6,7 +6,7 @@
 //   cities.get(row);                             // "Oslo"
 //   cities.find("Oslo");                         // the rows that have it, ascending
 //   cities.count("A", "N");                      // the number of rows with "A" <= value < "N"
-//   cities.scan(prefix("O"), fn);                // different values, with their numbers of rows
+//   cities.scan(prefix("O"), fn);                // fn(value, rows) for each different value
 //   cities.erase(row);
 //   cities.merge_if_due();                       // by any thread, while others read and write
 //
@@ -173,8 +173,8 @@ class column {
   std::vector<row_number> find(argument value) const {
     return rows_in(images_between(value, value, true));
   }
-  // Returns the rows with values in the range. The numbers of the rows ascend for bounds of either
-  // direction.
+  // Returns the rows with values in the range, ascending by row number. The direction of the bounds
+  // makes no difference.
   template <class Bounds>
     requires internal::bounds_of<Bounds, T>
   std::vector<row_number> range(const Bounds& which) const {

@@ -29,8 +29,8 @@
 //   erase(table, key)           returns whether the key was present
 //   scan(table, bounds, fn)     calls fn(key, row) for the keys of a range (bounds.hpp), in
 //                               ascending or descending order. fn may return false to end the scan
-//   scan(table, from, to, fn)   the same as scan(table, between(from, to), fn)
-//   scan(table, from, fn)       the same as scan(table, from(from), fn)
+//   scan(table, from, to, fn)   scans the keys of between(from, to)
+//   scan(table, key, fn)        scans the keys of from(key)
 //
 // The transaction of read_only() offers get() and scan().
 //
@@ -92,7 +92,8 @@
 //                          (docs/DATABASE.md). Not a std::exception
 //   std::bad_alloc
 //   std::length_error      more than 512 threads
-//   std::out_of_range      a key outside the table's key type, except as a bound
+//   std::out_of_range      a key outside the table's key type, also as `from` or `to` of a scan.
+//                          Bounds of bounds.hpp may be outside
 //   std::invalid_argument  a key of more than 64 KiB
 //   std::logic_error       a transaction inside a transaction
 //   std::system_error      with a directory: the log failed, and nothing commits afterwards

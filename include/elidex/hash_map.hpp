@@ -32,8 +32,8 @@
 // when its keys fill less than 15 % of its slots and half of it is 2 MiB or more. The pages go back
 // to the system, unless they came from a memory resource. Later keys reuse the slots that erase()
 // empties. Up to half of the slots may be empty, so prefer std::string for values of more than some
-// hundred bytes. Ten integer keys take 1.4 KB. Where the memory comes from and how much it
-// may be: memory_options.hpp.
+// hundred bytes. Ten integer keys take 1.4 KB. memory_options.hpp chooses where the memory
+// comes from, and limits it.
 // fork(): a child has its own copy of the map. The child may use and destroy the copy if no other
 // thread was inside a call of the map when the process forked. Otherwise a bucket or pool that such
 // a thread had locked stays locked in the child.
@@ -108,7 +108,7 @@ using internal::default_hash;
 struct hash_map_stats {
   std::int64_t restarts = 0;  // attempts discarded because another thread changed the bucket
   std::int64_t splits = 0;    // of buckets
-  std::int64_t merges = 0;    // likewise
+  std::int64_t merges = 0;    // of buckets, when the table shrinks
   std::size_t buckets = 0;    // including buckets that have received no keys yet
   std::size_t chained_blocks = 0;
   std::size_t retired_objects = 0;  // unlinked memory that waits until no reader can reach it

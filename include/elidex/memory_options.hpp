@@ -1,16 +1,19 @@
-// Where a map takes its memory from, and how much of it.
+// The source of a map's memory, and a limit on it.
 //
 //   elidex::ordered_map<int, int> map(elidex::memory_options{.bytes_max = 100'000'000});
 //   elidex::hash_map<int, int> small_pages(elidex::memory_options{.huge_pages = false});
 //
 // The options cover nodes, tables, and the bytes of string keys and string values. They do not
-// cover other values that are objects on the heap (ordered_map.hpp): these and what they own come
-// from operator new. Nor do they cover the lists of retired memory, some KB for each map.
+// cover other values that are objects on the heap (ordered_map.hpp). These objects and what they
+// own come from operator new. So do the map's counters and its lists of retired memory, usually
+// some tens of KB.
 //
-// Thread-safety: options are values. The map's threads call the resource at the same time.
-// Lifetime: the resource must outlive the map.
-// Errors: an operation that would exceed bytes_max throws std::bad_alloc and changes nothing, as if
-// the system's memory had run out. What the resource throws passes through.
+// Thread-safety: options are values. Several threads may call the resource at the same time.
+// Lifetime: the resource must outlive the map. A map that is moved from keeps its options. The
+// target of a move takes the source's options, and swap() exchanges them.
+// Errors: an operation that needs more than bytes_max throws std::bad_alloc, as it does when the
+// system's memory runs out. What the resource throws passes through. In both cases an operation on
+// one key changes nothing. A hash_map whose table cannot grow continues with longer chains instead.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +24,12 @@ namespace elidex {
 
 struct memory_options {
   // Large maps ask the kernel for huge pages, on which random look-ups are about twice as fast.
-  // Without them memory grows in smaller steps. A resource of your own decides for itself.
+  // Without huge pages, resident memory grows in smaller steps. The option has no effect on a
+  // resource.
   bool huge_pages = true;
-  // Null: operator new, and for large tables the kernel.
+  // Null means operator new, and mmap() for large tables.
   std::pmr::memory_resource* resource = nullptr;
-  // The most that the map may have at a time. Free nodes and retired memory count.
+  // The limit, including free nodes and retired nodes.
   std::size_t bytes_max = std::numeric_limits<std::size_t>::max();
 };
 

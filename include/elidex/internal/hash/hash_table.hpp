@@ -30,8 +30,9 @@
 //     is born before the lock is released. So at no time do validated reads show a key in both
 //     halves, or in neither.
 //   * A bucket's level rises only while level_ is above it, and falls only while level_ is below
-//     it. Who changes a level looks at level_ under the bucket's lock. No bucket's level exceeds
-//     level_ + 1, and level_ + 1 only during a shrink. All segments up to these levels are there.
+//     it. A thread that changes a level reads level_ under the bucket's lock. No bucket's level
+//     exceeds level_, except during a shrink, when it may be level_ + 1. All segments up to these
+//     levels are there.
 //
 // Why a reader is right. It believes what it has read from a bucket under two conditions. The
 // bucket's version has not changed, and by C its level, which is part of the same word, tells that
@@ -57,12 +58,12 @@
 //
 // When all are merged, the segment of level L has unborn buckets only, and none of them can be born
 // before the table grows. Its pages go back to the system. Its addresses stay, because a late
-// reader may look there, and finds zeros: an unborn bucket. Who may say that all are merged: each
-// turn of merges counts only for the round in which it was taken (merged_). A turn that does not
-// finish, or a merge that lacks memory, keeps the count below the total, and the next try_shrink()
-// begins another round. ABA: a reader that saw a bucket before a shrink must not find its word
-// again afterwards. So the count in the word continues, or begins above all earlier counts
-// (bucket_lock::be_born()).
+// reader may look there, and finds zeros: an unborn bucket. merged_ counts the merges, so the count
+// tells when all are done. Each turn of merges counts only for the round in which it was taken. A
+// turn that does not finish, or a merge that lacks memory, keeps the count below the total, and the
+// next try_shrink() begins another round. ABA: a reader that saw a bucket before a shrink must not
+// find its word again afterwards. So the count in the word continues, or begins above all earlier
+// counts (bucket_lock::be_born()).
 //
 // An erase beside a split: both hold the bucket's lock, and find the bucket before. If the bucket
 // was split meanwhile, its version has changed, and try_lock() fails. An unborn bucket is never
@@ -74,9 +75,10 @@
 // changes. No thread waits for more than one bucket's split. A split needs no memory
 // (hash_index_impl.hpp), so it cannot fail halfway.
 //
-// Order of locks: a thread locks one bucket only. A split locks the old bucket. The unborn bucket
-// belongs to the thread that holds that lock. A merge locks the lower bucket, and tries for the
-// other one without waiting.
+// Order of locks: a thread that holds a bucket's lock never waits for another one. A split locks
+// the old bucket. The unborn bucket belongs to the thread that holds that lock. A merge locks the
+// lower bucket, and then tries to lock the other one. If that fails, it unlocks the lower one and
+// starts over.
 //
 // Sources: Litwin, "Linear hashing", VLDB 1980, for buckets that are split in place. Fagin et al.,
 // "Extendible hashing", TODS 1979, for the level in each bucket. Shalev and Shavit's split-ordered
@@ -130,9 +132,10 @@ class hash_table {
   unsigned level() const noexcept {
     return level_.load(std::memory_order_acquire);  // pairs with the release store of try_grow()
   }
-  // The same for who has locked a bucket in order to change its level. It comes after the lock in
-  // the single order of seq_cst operations. So if another thread looked at the bucket before that,
-  // and after it had learned of a shrink, this thread learns of the shrink, too.
+  // The same for a thread that has locked a bucket in order to change its level. The load comes
+  // after the lock in the single order of seq_cst operations. So if another thread looked at the
+  // bucket before that, and after it had learned of a shrink, this thread learns of the shrink,
+  // too.
   unsigned level_under_lock() const noexcept { return level_.load(); }
   std::uint64_t buckets() const noexcept { return std::uint64_t{1} << level(); }
   static constexpr std::uint64_t low_bits(unsigned level) noexcept {

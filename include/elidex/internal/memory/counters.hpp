@@ -4,14 +4,14 @@
 //   busy_counter size_;      size_.add(1);   std::int64_t all = size_.sum();
 //
 // sum() adds up the parts one after the other. It is exact if no thread adds at the same time.
-// Otherwise it includes some of the concurrent additions, so it may be negative although no count
-// ever was.
+// Otherwise it includes some of the concurrent additions, so it may be negative although the true
+// sum never was.
 //
 // Thread-safety: all functions but constructor and destructor, from any thread.
 // Errors: none.
-// Memory: 16 bytes, and 1 KiB (rare_counter) or 4 KiB (busy_counter) once two threads have met in
-// it. While one thread adds, it writes the object itself, so the object should not lie on a cache
-// line that other threads read.
+// Memory: 16 bytes, and 1 KiB (rare_counter) or 4 KiB (busy_counter) once two threads have
+// contended for it. Before that add() writes the object itself, so the object should not lie on a
+// cache line that other threads read.
 #pragma once
 
 #include <atomic>

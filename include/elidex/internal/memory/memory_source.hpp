@@ -1,4 +1,4 @@
-// Where one container takes its memory from. It counts the bytes if they are limited.
+// The source of one container's memory. It enforces the limit of the options.
 //
 //   memory_source source(options);
 //   void* chunk = source.obtain(bytes, 64);     // uninitialised
@@ -84,7 +84,7 @@ class memory_source {
 
   std::pmr::memory_resource* const resource_;
   const std::size_t bytes_max_;
-  std::atomic<std::size_t> bytes_{0};  // counted only if they are limited
+  std::atomic<std::size_t> bytes_{0};  // if is_plain_, only those of large pieces
   const bool huge_pages_;
   const bool is_plain_;
 };

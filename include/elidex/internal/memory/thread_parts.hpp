@@ -1,13 +1,14 @@
-// Parts of an object that threads change at the same time. There is one part until two threads
-// meet in it. From then on each thread has a part on a cache line of its own.
+// Parts of an object that threads change at the same time. There is one part until the user finds
+// that threads contend for it and calls spread(). From then on the threads are distributed over
+// Count parts, each on a cache line of its own.
 //
 //   thread_parts<part, 16> parts_;
 //   part& mine = parts_.mine();
 //   if (another thread has changed it meanwhile) parts_.spread();   // mine() is another one now
 //   parts_.for_each([&](const part& one) { sum += one.value; });
 //
-// So an object that one thread uses takes one cache line, and an object that 64 threads use takes
-// what they need to be fast.
+// So an object stays small while one thread uses it, and takes the memory for all parts only when
+// threads contend.
 //
 // Thread-safety: all functions but constructor and destructor, from any thread. A part may have
 // several users: a thread that called mine() before spread(), and threads that share a part because

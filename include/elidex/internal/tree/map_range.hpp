@@ -27,7 +27,7 @@ template <class Map>
 class map_range : public std::ranges::view_interface<map_range<Map>> {
  public:
   using value_type = std::pair<typename Map::key_type, typename Map::mapped_type>;
-  // Measured: walks of 100 records need one descent, and longer ones few (docs/MAPS.md).
+  // Measured: walks of 100 records need one descent, and longer ones few (docs/decisions/maps.md).
   static constexpr std::size_t records_at_first = 128;
   static constexpr std::size_t records_at_once = 512;
 
