@@ -50,6 +50,9 @@ class CommitAllocation : public ::testing::Test {
     std::int64_t seen = 0;
     t.scan(numbers_, u64{0}, keys, [&](u64, const account& row) { seen += row.balance; });
     t.scan(names_, name_of(0), [&](std::string_view, const account& row) { seen += row.balance; });
+    u64 visited = 0;
+    t.scan(numbers_, below(keys).descending(), [&](u64, const account&) { return ++visited < 20; });
+    t.scan(names_, up_to(name_of(9)).descending(), [](std::string_view, const account&) {});
     t.get(numbers_, keys + 1 + 2 * turn);
     t.get(names_, name_of(keys + 1 + 2 * turn));
     for (u64 key = 0; key < 20; key += 2) t.upsert(numbers_, key, account{seen});

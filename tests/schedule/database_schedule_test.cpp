@@ -67,22 +67,30 @@ struct lost_update : with_accounts<Database> {
   std::string verdict() { return this->now(10)->balance == 103 ? "" : "lost update"; }
 };
 
-// Each inserts a row if there are no more than two: there must not be four.
+// Each inserts a row if there are no more than before: there must not be two more. A descending
+// scan locks other rows before it locks the gap of the insert, so a scan that looks only once is
+// found sooner.
 template <class Database, bool Descends = false>
 struct phantoms : with_accounts<Database> {
   static constexpr u64 steps = 400;
+  static constexpr int rows = Descends ? 5 : 2;
+  phantoms() {
+    this->db.transact([&](auto& t) {
+      for (u64 key = 30; key <= 10 * rows; key += 10) t.insert(this->accounts, key, account{100});
+    });
+  }
   bodies_type bodies() {
-    const auto insert_third = [this](u64 key) {
+    const auto insert_one = [this](u64 key) {
       return [this, key] {
         this->db.transact([&](auto& t) {
           int many = 0;
           t.scan(this->accounts, Descends ? below(u64{100}).descending() : below(u64{100}),
                  [&](u64, const account&) { ++many; });
-          if (many == 2) t.insert(this->accounts, key, account{1});
+          if (many == rows) t.insert(this->accounts, key, account{1});
         });
       };
     };
-    return {insert_third(11), insert_third(12)};
+    return {insert_one(11), insert_one(12)};
   }
   std::string verdict() { return this->now(11) && this->now(12) ? "a phantom" : ""; }
 };

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -193,8 +194,9 @@ class table_beside_model {
       by_name.push_back({names[row.name], key, row.age});
     }
     const auto in_order_of_values = [](auto& entries) {
-      std::stable_sort(entries.begin(), entries.end(),
-                       [](const auto& a, const auto& b) { return a.value < b.value; });
+      std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+        return std::tie(a.value, a.key) < std::tie(b.value, b.key);
+      });
     };
     in_order_of_values(by_age);
     in_order_of_values(by_name);

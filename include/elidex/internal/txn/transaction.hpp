@@ -160,8 +160,8 @@ void transaction::scan_range(Table& table, const typename Table::range& which, F
   if (level() == isolation::serializable) watched = &watch(table, which);
   const bool to_the_end = table.walk(which, [&](record* one) {
     if (watched != nullptr) {
+      if (!inserted(*one)) watched->seen.push_back(one);  // may throw
       watched->last = one;
-      if (!inserted(*one)) watched->seen.push_back(one);
     }
     const auto words = read_record(table, *one, note);
     // A dead record has left the index. The range has changed, so it will not validate.
