@@ -6,6 +6,7 @@
 #include <array>
 #include <limits>
 #include <map>
+#include <memory_resource>
 #include <new>
 #include <optional>
 #include <unordered_map>
@@ -117,6 +118,56 @@ TEST(HashMap, ShrinksNoFurtherThanReserved) {
     map.erase(i);
   }
   EXPECT_LT(map.memory_bytes(), reserved / 2);
+}
+
+// Keys of the same bucket need another block when their buckets are merged, and there is no memory
+// for one. The shrink goes on when they are gone.
+TEST(HashMap, AShrinkWithoutMemoryGoesOnLater) {
+  constexpr uint64_t level = 15;
+  constexpr uint64_t half = uint64_t{1} << (level - 1);
+  hash_index<uint64_t, uint64_t, no_hash> map({}, memory_options{.bytes_max = 4'300'000});
+  map.reserve(2 * half * 7 * 3 / 4);
+  ASSERT_EQ(map.stats().buckets, 2 * half);
+  const std::size_t large = map.memory_bytes();
+  map.reserve(0);
+  for (uint64_t i = 0; i < 7; ++i) {
+    map.insert(2 * half * i + 5, i);
+    map.insert(2 * half * i + 5 + half, i);
+  }
+  const auto churn = [&] {
+    for (uint64_t i = 0; i < 100'000; ++i) {
+      map.insert(i % half * 64 + 1, i);
+      map.erase(i % half * 64 + 1);
+    }
+  };
+  churn();
+  EXPECT_GT(map.stats().merges, 10'000);
+  EXPECT_EQ(map.size(), 14u);
+  for (uint64_t i = 0; i < 7; ++i) {
+    EXPECT_EQ(map.get(2 * half * i + 5), i);
+    EXPECT_EQ(map.get(2 * half * i + 5 + half), i);
+    map.erase(2 * half * i + 5);
+  }
+  churn();
+  EXPECT_LT(map.memory_bytes(), large * 2 / 3);
+}
+
+TEST(HashMap, ReserveAfterAShrinkNeedsNoMemoryTwice) {
+  std::pmr::memory_resource* const resource = std::pmr::new_delete_resource();
+  for (const bool is_own : {false, true}) {
+    hash_index<uint64_t, uint64_t> map(
+        {}, memory_options{.resource = is_own ? resource : nullptr, .bytes_max = 12'000'000});
+    for (int round = 0; round < 3; ++round) {
+      map.reserve(300'000);
+      map.reserve(0);
+      for (uint64_t i = 0; i < 200'000; ++i) {
+        map.insert(i, i);
+        map.erase(i);
+      }
+    }
+    EXPECT_EQ(map.size(), 0u);
+    EXPECT_EQ(map.memory_bytes() > 5'000'000, is_own);
+  }
 }
 
 // Random waves of insertions and erasures, with chains of every length, in the smallest buckets.

@@ -94,6 +94,26 @@ TEST(HashMapStress, WavesMakeTheTableShrink) {
 TEST(HashMapStress, WavesMakeALargeTableGiveItsMemoryBack) {
   EXPECT_EQ((waves<hash_index<u64, u64>>(4, 40'000, 3)), "");
 }
+// More threads than cores erase all keys. Many are preempted in their turns.
+TEST(HashMapStress, AStormOfErasuresGivesTheMemoryBack) {
+  constexpr u64 threads = 16;
+  constexpr u64 keys_each = 20'000;
+  hash_index<u64, u64> map;
+  for (u64 key = 0; key < threads * keys_each; ++key) map.insert(key, key);
+  const std::size_t large = map.memory_bytes();
+  run_threads(static_cast<int>(threads), [&](int t, random_numbers& random) {
+    for (u64 i = 0; i < keys_each; ++i) {
+      map.erase(i * threads + static_cast<u64>(t));
+      if (random.below(64) == 0) std::this_thread::yield();
+    }
+  });
+  EXPECT_EQ(map.size(), 0u);
+  for (u64 i = 0; i < 50'000; ++i) {
+    map.insert(i, i);
+    map.erase(i);
+  }
+  EXPECT_LT(map.memory_bytes(), large / 3);
+}
 TEST(HashMapStressCanary, WavesFindATableThatIgnoresLevels) {
   EXPECT_NE((waves<hash_index<u64, u64, default_hash<u64>, ignores_levels>>(4, 600, 200)), "");
 }

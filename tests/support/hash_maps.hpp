@@ -41,7 +41,6 @@ struct tiny_buckets : hash_index_rules {
   static constexpr unsigned fill_percent_max = 40;
   static constexpr unsigned fill_percent_min = 20;
   static constexpr unsigned buckets_per_turn = 1;
-  static constexpr std::size_t discarded_bytes_min = 0;
   static constexpr bool wipes_discarded = true;
 };
 // Does not grow before its chains are long.

@@ -15,8 +15,8 @@
 //
 // The word: bit 0 is the lock, bits 1 to 6 are the level + 1 (0: unborn), and the rest counts
 // changes. These 57 bits do not wrap. Zeroed memory is a table of unborn buckets. A bucket may be
-// born again after a shrink, even in memory that is zero again. Its count then begins above each
-// count that it can have had (be_born()).
+// born again after a shrink, even in memory that is zero again. Its count continues above each
+// count that it has had (hash_table.hpp).
 //
 // Why a validated read is right: as in version_lock.hpp, with the same fences.
 //
@@ -105,9 +105,10 @@ class bucket_lock {
     word_.store(seen.word_ + one_change, std::memory_order_release);
     wake_waiters(&word_);
   }
-  void unlock_at(token seen, unsigned level) noexcept {
-    const std::uint64_t word = (seen.word_ & ~level_bits) | bits_of(level);
-    word_.store(word + one_change, std::memory_order_release);  // pairs with look(), as above
+  void unlock_at(token seen, unsigned level) noexcept { unlock_at(seen, level, {}); }
+  // With a count above that of the other token, too.
+  void unlock_at(token seen, unsigned level, token other) noexcept {
+    word_.store(born_above(seen, other, level), std::memory_order_release);  // as above
     wake_waiters(&word_);
   }
   void unlock_unchanged(token seen) noexcept {
@@ -120,23 +121,25 @@ class bucket_lock {
     word_.store((seen.word_ & ~level_bits) + one_change, std::memory_order_release);  // as above
     wake_waiters(&word_);
   }
-  // Gives an unborn bucket, to which no other thread writes, its level. All that was written to the
-  // bucket before becomes visible. `discards` is how often the table has given memory back.
-  void be_born(unsigned level, std::uint64_t discards = 0) noexcept {
-    // relaxed, without a partner: no other thread writes to the word.
-    const std::uint64_t before = word_.load(std::memory_order_relaxed) & ~level_bits;
-    const std::uint64_t from = std::max(before, discards << changes_per_life_bits) + one_change;
-    word_.store(from | bits_of(level), std::memory_order_release);  // pairs with look(), as above
+  // Gives an unborn bucket, to which no other thread writes, its level, and a count above that of
+  // the bucket from which it is split off. All that was written to the bucket before becomes
+  // visible.
+  void be_born(unsigned level, token from) noexcept {
+    word_.store(born_above(from, {}, level), std::memory_order_release);  // pairs with look()
   }
 
  private:
   static constexpr std::uint64_t locked_bit = 1;
   static constexpr std::uint64_t level_bits = 0x7E;
   static constexpr std::uint64_t one_change = 0x80;
-  // 2^32 changes between two discards, and 2^25 discards
-  static constexpr unsigned changes_per_life_bits = 7 + 32;
   static constexpr std::uint64_t bits_of(unsigned level) noexcept {
     return std::uint64_t{level + 1} << 1U;
+  }
+
+  // An unlocked word of this level.
+  static std::uint64_t born_above(token one, token other, unsigned level) noexcept {
+    const auto count = [](token t) { return t.word_ & ~(level_bits | locked_bit); };
+    return (std::max(count(one), count(other)) + one_change) | bits_of(level);
   }
 
   [[gnu::noinline]] std::uint64_t wait_until_unlocked() const noexcept {

@@ -18,12 +18,12 @@
 // Implementation notes
 // A bucket is a pair of cache lines: seven 8-byte keys and values, one byte of each key's hash, and
 // a word that holds lock, version and level. A look-up reads one bucket and validates its version.
-// It writes nothing. A look-up of a number reads only memory that is never given back, so it needs
-// no pin, and the processor starts the next look-up while this one waits for memory.
+// It writes nothing. A look-up of a number reads only addresses that stay mapped, so it needs no
+// pin, and the processor starts the next look-up while this one waits for memory.
 // The table doubles by appending as many buckets as it has. Writers then split the old buckets one
 // by one, and move about half of the keys to the new bucket. Other operations continue. A reader
-// waits for at most one split. The proofs: internal/hash/hash_table.hpp (growth),
-// internal/hash/hash_bucket.hpp (reading).
+// waits for at most one split. The table halves in the same way, by merges. The proofs:
+// internal/hash/hash_table.hpp (growing and shrinking), internal/hash/hash_bucket.hpp (reading).
 //
 // Invariants
 //   * those of hash_table.hpp: at each moment one bucket has all keys of a hash.
@@ -32,8 +32,8 @@
 //   * A chained block is reused only as a chained block of this map, so a late reader may still
 //     read its fields.
 //
-// Lock order: the holder of a bucket's lock takes no other lock. Memory is obtained before the lock
-// and freed after it.
+// Lock order: the holder of a bucket's lock takes no other lock, except a merge of two buckets
+// (hash_table.hpp). Memory is obtained before the lock and freed after it.
 //
 // Linearization points
 //   get, contains      the load of the bucket's word in find_home(). The validation proves that
@@ -43,7 +43,7 @@
 //                      until the unlock, and see the change.
 //   operations that    as get, for example an insert() of a key that is present
 //   change nothing
-//   Splits of buckets change no contents. Why one thread's operations take effect in their
+//   Splits and merges of buckets change no contents. Why one thread's operations take effect in their
 //   order: hash_bucket.hpp.
 //
 // Sources: internal/hash/hash_table.hpp, internal/hash/hash_bucket.hpp. Fingerprints as in
@@ -83,9 +83,8 @@ struct hash_index_rules {
   static constexpr unsigned fill_percent_max = 75;
   // chosen: half of it after a shrink is far below fill_percent_max
   static constexpr unsigned fill_percent_min = 15;
-  // Smaller segments cannot be given back to the system.
-  static constexpr std::size_t discarded_bytes_min = huge_page_bytes;
-  static constexpr bool wipes_discarded = false;  // true: where small segments are tested
+  // True: a table of any size shrinks, and wipes what it cannot give back.
+  static constexpr bool wipes_discarded = false;
   // chosen: buckets that a thread splits after one access to the shared cursor
   static constexpr unsigned buckets_per_turn = 8;
   static constexpr bool checks_coverage = true;  // false: a planted bug
@@ -294,14 +293,14 @@ class hash_index {
     return is_too_full(keys_in_it, table_.level());
   }
   void grow_if_full(std::uint64_t hash) noexcept;
-  void note_removed(std::uint64_t hash) noexcept;
-  void shrink_if_sparse(std::uint64_t hash) noexcept;
-  // Whether a look at the size is worth while. The sum of a counter's parts reads dozens of cache
-  // lines, so in a large table only some changes take it.
-  bool looks_at_size(std::uint64_t hash) const noexcept {
+  void note_removed() noexcept;
+  void shrink_if_sparse() noexcept;
+  // Whether a change looks at the size. The sum of a counter's parts reads dozens of cache lines,
+  // so in a large table only some changes do. `any` is a number that differs between changes.
+  bool looks_at_size(std::uint64_t any) const noexcept {
     constexpr unsigned small_level = 10;  // chosen
     constexpr std::uint64_t one_in = 8;   // chosen
-    return table_.level() <= small_level || (hash >> 48U) % one_in == 0;
+    return table_.level() <= small_level || any % one_in == 0;
   }
 
   template <class Fn>

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "elidex/internal/sync/backoff.hpp"
+#include "elidex/internal/sync/random.hpp"
 
 namespace elidex::internal {
 
@@ -545,7 +546,7 @@ bool hash_index<Key, Value, Hash, Rules>::compute_in_place(key_argument key, Fn&
     if (!was_there) {
       note_added(which.hash, full);
     } else if (!value) {
-      note_removed(which.hash);
+      note_removed();
     } else {
       help();
     }
@@ -587,7 +588,7 @@ bool hash_index<Key, Value, Hash, Rules>::compute_aside(key_argument key, Fn& fn
       op.retire({where.in->key(where.slot), before});
       op.give_block(remove(*home.bucket, where));
       lock.unlock(home.seen);
-      note_removed(which.hash);
+      note_removed();
       return false;
     }
     typename values::holder made(std::move(*value));
@@ -635,7 +636,7 @@ bool hash_index<Key, Value, Hash, Rules>::erase(key_argument key, operation& op)
       if constexpr (owns_blobs) op.retire({where.in->key(where.slot), where.in->value(where.slot)});
       op.give_block(remove(*home.bucket, where));
       lock.unlock(home.seen);
-      note_removed(which.hash);
+      note_removed();
       return true;
     }
     restarts_.add(1);
@@ -659,24 +660,26 @@ std::optional<Value> hash_index<Key, Value, Hash, Rules>::extract(key_argument k
 // Called when a bucket was full, which is rare before the table is full.
 template <class Key, class Value, class Hash, class Rules>
 void hash_index<Key, Value, Hash, Rules>::grow_if_full(std::uint64_t hash) noexcept {
-  if (looks_at_size(hash) && is_too_full(size_.count())) static_cast<void>(table_.try_grow());
+  if (looks_at_size(hash >> 48U) && is_too_full(size_.count()))
+    static_cast<void>(table_.try_grow());
 }
 
 template <class Key, class Value, class Hash, class Rules>
-void hash_index<Key, Value, Hash, Rules>::note_removed(std::uint64_t hash) noexcept {
+void hash_index<Key, Value, Hash, Rules>::note_removed() noexcept {
   size_.add(-1);
-  if (table::may_shrink_from(table_.level())) [[unlikely]]
-    shrink_if_sparse(hash);
+  if (table_.may_shrink_from(table_.level_with_keys())) [[unlikely]]
+    shrink_if_sparse();
   help();
 }
 
 template <class Key, class Value, class Hash, class Rules>
-[[gnu::noinline]] void hash_index<Key, Value, Hash, Rules>::shrink_if_sparse(
-    std::uint64_t hash) noexcept {
-  const unsigned level = table_.level();
-  if (!looks_at_size(hash) || level <= kept_level_.load()) return;
-  const std::uint64_t slots = (table::low_bits(level) + 1) * block::slots;
-  if (size_.count() < slots * Rules::fill_percent_min / 100) table_.try_shrink();
+[[gnu::noinline]] void hash_index<Key, Value, Hash, Rules>::shrink_if_sparse() noexcept {
+  if (table_.needs_help() || !looks_at_size(next_random_of_this_thread())) return;
+  const auto is_wanted = [this](unsigned level) {
+    const std::uint64_t slots = (table::low_bits(level) + 1) * block::slots;
+    return level > kept_level_.load() && size_.count() < slots * Rules::fill_percent_min / 100;
+  };
+  if (is_wanted(table_.level_with_keys())) table_.try_shrink(is_wanted);
 }
 
 template <class Key, class Value, class Hash, class Rules>
@@ -688,6 +691,7 @@ void hash_index<Key, Value, Hash, Rules>::reserve(std::size_t many) {
   }
   if (!table_.may_grow_to(level)) throw std::bad_alloc();
   kept_level_.store(level);
+  table_.wait_for_growth();  // a shrink that begins now sees kept_level_
   while (is_too_full(many)) {
     if (table_.try_grow() == table::growth::no_memory) throw std::bad_alloc();
     table_.wait_for_growth();
@@ -710,7 +714,7 @@ void hash_index<Key, Value, Hash, Rules>::split(const bucket_ref& p) noexcept {
   } else {
     divide_bucket(*p.bucket, high, bit);
   }
-  high.lock.be_born(bit + 1, table_.discards());
+  high.lock.be_born(bit + 1, p.seen);
   p.bucket->lock.unlock_at(p.seen, bit + 1);
   splits_.add(1);
   free_chain(unused);
@@ -793,7 +797,8 @@ bool hash_index<Key, Value, Hash, Rules>::merge(std::uint64_t index, unsigned le
   const unsigned bit = level - 1;
   block& low = table_.bucket_at(index);
   block& high = table_.bucket_at(index | std::uint64_t{1} << bit);
-  block* spare = nullptr;  // two blocks, linked
+  std::array<block*, 2> spare{};
+  block* unused = nullptr;
   bool result = false;
   for (backoff wait;; wait.once()) {
     const bucket_lock::token low_seen = low.lock.read();
@@ -819,26 +824,32 @@ bool hash_index<Key, Value, Hash, Rules>::merge(std::uint64_t index, unsigned le
     const tags other = high.tags();
     const bool fits =
         !one.has_next() && !other.has_next() && one.count() + other.count() <= block::slots;
-    if (!fits && spare == nullptr) {
+    if (!fits && spare[1] == nullptr) {
       leave();
       try {
-        spare = static_cast<block*>(blocks_.allocate());
-        spare->set_next(nullptr);
-        auto* const second = static_cast<block*>(blocks_.allocate());
-        second->set_next(std::exchange(spare, second));
+        for (block*& b : spare) b = static_cast<block*>(blocks_.allocate());
       } catch (...) {
         break;
       }
       continue;
     }
-    move_chain(high, low, spare);
+    if (spare[1] != nullptr) {
+      for (block*& b : spare) {
+        b->set_next(unused);
+        unused = std::exchange(b, nullptr);
+      }
+    }
+    move_chain(high, low, unused);
     high.lock.unlock_unborn(high_seen);
-    low.lock.unlock_at(low_seen, bit);
+    low.lock.unlock_at(low_seen, bit, high_seen);
     merges_.add(1);
     result = true;
     break;
   }
-  free_chain(spare);
+  free_chain(unused);
+  for (block* const b : spare) {
+    if (b != nullptr) blocks_.deallocate(b);
+  }
   return result;
 }
 

@@ -58,12 +58,17 @@
 //
 // When all are merged, the segment of level L has unborn buckets only, and none of them can be born
 // before the table grows. Its pages go back to the system. Its addresses stay, because a late
-// reader may look there, and finds zeros: an unborn bucket. merged_ counts the merges, so the count
-// tells when all are done. Each turn of merges counts only for the round in which it was taken. A
-// turn that does not finish, or a merge that lacks memory, keeps the count below the total, and the
-// next try_shrink() begins another round. ABA: a reader that saw a bucket before a shrink must not
-// find its word again afterwards. So the count in the word continues, or begins above all earlier
-// counts (bucket_lock::be_born()).
+// reader may look there, and finds zeros: an unborn bucket. When are all merged? The cursor gives
+// each bucket to one turn. A shrink begins only when no turn is open. So when the cursor is at its
+// end, no turn is open, and no merge has failed, each bucket was merged in this shrink. After a
+// failed merge the next try_shrink() begins the cursor again. A thread that sleeps in its turn
+// delays shrinks, and nothing else. (In a forked child, the turns of the parent's other threads
+// stay open, so the child's copy of the table may never shrink.)
+//
+// ABA: a reader that saw a bucket before a shrink must not find its word again afterwards, although
+// discarded pages are zero. A bucket is split off from the same lower bucket each time, and is
+// merged with it. A merge gives the lower bucket a count above those of both, and a bucket is born
+// with a count above the lower one's. So counts never come again.
 //
 // An erase beside a split: both hold the bucket's lock, and find the bucket before. If the bucket
 // was split meanwhile, its version has changed, and try_lock() fails. An unborn bucket is never
@@ -111,14 +116,14 @@ class hash_table {
   explicit hash_table(memory_source& source) : source_(source) {
     add_segment(first_level);
     for (std::uint64_t i = 0; i <= low_bits(first_level); ++i)
-      bucket_at(i).lock.be_born(first_level);
+      bucket_at(i).lock.be_born(first_level, {});
     level_.store(first_level);
   }
   ~hash_table() {
     for (unsigned level = first_level; level < segments_.size(); ++level) {
       if (segments_[level].load() == 0) break;
       void* const memory = &bucket_at(first_index(level));
-      if (discarded_ >> level & 1U) {
+      if ((discarded_.load() >> level & 1U) != 0) {
         source_.give_back_discarded(memory, segment_bytes(level));
       } else {
         source_.give_back_zeroed(memory, segment_bytes(level));
@@ -130,7 +135,7 @@ class hash_table {
 
   // The number of a hash's low bits that choose a bucket.
   unsigned level() const noexcept {
-    return level_.load(std::memory_order_acquire);  // pairs with the release store of try_grow()
+    return level_.load(std::memory_order_acquire);  // pairs with the store of try_grow()
   }
   // The same for a thread that has locked a bucket in order to change its level. The load comes
   // after the lock in the single order of seq_cst operations. So if another thread looked at the
@@ -144,9 +149,11 @@ class hash_table {
   static constexpr unsigned level_max = bucket_lock::level_max;
   // Returns whether the system may have the memory that the table needs to reach a level.
   bool may_grow_to(unsigned wanted) const noexcept {
-    const unsigned here = level();
-    return wanted <= here ||
-           source_.may_obtain((low_bits(wanted) - low_bits(here)) * sizeof(Block));
+    std::size_t bytes = 0;
+    for (unsigned i = first_level + 1; i <= wanted; ++i) {
+      if (segments_[i].load() == 0 || (discarded_.load() >> i & 1U) != 0) bytes += segment_bytes(i);
+    }
+    return bytes == 0 || source_.may_obtain(bytes);
   }
 
   // find_home() if a single look finds the bucket, unlocked. Otherwise nothing.
@@ -192,14 +199,9 @@ class hash_table {
     growth result = growth::not_now;
     if (!is_splitting() && now < bucket_lock::level_max) {
       try {
-        if (is_shrinking_) {
-          begin_round();  // merges of the old round no longer count
-          is_shrinking_ = false;
-        } else {
-          add_segment(now + 1);
-        }
-        // release: pairs with level(). A thread that reads this level finds the segment.
-        level_.store(now + 1, std::memory_order_release);
+        if (!is_shrinking_) add_segment(now + 1);
+        is_shrinking_ = false;
+        level_.store(now + 1);  // pairs with level(): a thread that reads it finds the segment
         cursor_.store(cursor_for(now, 0));
         result = growth::done;
       } catch (...) {
@@ -210,28 +212,30 @@ class hash_table {
     return result;
   }
 
-  // Halves the number of buckets, or begins the rest of an unfinished shrink. Does nothing while
-  // buckets remain to be split or merged, or another thread grows or shrinks the table.
-  void try_shrink() noexcept {
+  // Halves the number of buckets, or continues a shrink of which some merges have failed. Does
+  // nothing while buckets remain to be split or merged, while another thread grows or shrinks the
+  // table, or unless is_wanted(level_with_keys()) returns true.
+  template <class IsWanted>
+  void try_shrink(IsWanted&& is_wanted) noexcept {
     if (growing_.exchange(true)) return;
-    const unsigned now = level();
-    if (!has_more(cursor_.load()) && (is_shrinking_ || may_shrink_from(now))) {
-      const unsigned then = is_shrinking_ ? now : now - 1;
-      level_.store(then);
+    const unsigned from = level_with_keys();
+    if (is_merged()) {
+      discard();
+    } else if (!is_busy() && (is_shrinking_ || may_shrink_from(from)) && is_wanted(from)) {
+      level_.store(from - 1);
       is_shrinking_ = true;
-      begin_round();
-      cursor_.store(merging_bit | cursor_for(then, 0));
+      has_failed_.store(false);
+      cursor_.store(merging_bit | cursor_for(from - 1, 0));
     }
     end_growth();
   }
   // Whether a shrink from this level can give memory back.
-  static constexpr bool may_shrink_from(unsigned level) noexcept {
-    return level > first_level && segment_bytes(level) >= Rules::discarded_bytes_min;
+  bool may_shrink_from(unsigned level) const noexcept {
+    return level > first_level &&
+           (Rules::wipes_discarded || source_.can_discard(segment_bytes(level)));
   }
   // The level up to which buckets may be born.
   unsigned level_with_keys() const noexcept { return level() + (is_shrinking_.load() ? 1 : 0); }
-  // How often memory was given back: for be_born().
-  std::uint64_t discards() const noexcept { return discards_.load(); }
 
   // Waits until try_grow() has returned in other threads.
   void wait_for_growth() const noexcept {
@@ -256,18 +260,22 @@ class hash_table {
   template <class SplitOne, class MergeOne>
   void help(SplitOne&& split_one, MergeOne&& merge_one) noexcept {
     if (!has_more(cursor_.load())) return;
-    const std::uint64_t round = round_of(merged_.load());  // before the turn: see note_merged()
+    ++open_turns_;
     const std::uint64_t taken = cursor_.fetch_add(Rules::buckets_per_turn);
-    std::uint64_t merged = 0;
     for (unsigned i = 0; i < Rules::buckets_per_turn && has_more(taken + i); ++i) {
       const std::uint64_t index = position_of(taken) + i;
       if (is_merging(taken)) {
-        if (merge_one(index, level_of(taken) + 1)) ++merged;
+        if (!merge_one(index, level_of(taken) + 1)) has_failed_.store(true);
       } else {
         split_from(level_of(taken), index, split_one);
       }
     }
-    if (merged != 0) note_merged(round, merged, level_of(taken));
+    --open_turns_;
+    if (is_merged()) [[unlikely]] {
+      while (growing_.exchange(true)) wait_for_growth();
+      if (is_merged()) discard();
+      end_growth();
+    }
   }
 
   std::size_t memory_bytes() const noexcept { return bytes_.load(); }
@@ -289,7 +297,7 @@ class hash_table {
   void add_segment(unsigned level) {
     const std::size_t bytes = segment_bytes(level);
     if (segments_[level].load() != 0) {
-      if ((discarded_ >> level & 1U) == 0) return;
+      if ((discarded_.load() >> level & 1U) == 0) return;
       source_.count_discarded(bytes);
       discarded_ &= ~(std::uint64_t{1} << level);
       bytes_ += bytes;
@@ -333,47 +341,27 @@ class hash_table {
     wake_waiters(&growing_);
   }
 
-  // Counts merges of a turn. If the round is another one by now, they do not count: what they have
-  // merged may be split again. If it is the same, no growth came between the turn and now.
-  void note_merged(std::uint64_t round, std::uint64_t more, unsigned level) noexcept {
-    std::uint64_t before = merged_.load();
-    do {
-      if (round_of(before) != round) return;
-    } while (!merged_.compare_exchange_strong(before, before + more));
-    const std::uint64_t now = before + more;
-    if (count_of(now) == std::uint64_t{1} << level) discard_merged(now);
-  }
-  // Gives the memory of a segment without born buckets back.
-  void discard_merged(std::uint64_t merged) noexcept {
-    while (growing_.exchange(true)) wait_for_growth();
-    if (is_shrinking_ && merged_.load() == merged) {
-      is_shrinking_ = false;
-      const unsigned emptied = level() + 1;
-      const std::size_t bytes = segment_bytes(emptied);
-      // No bucket may be born there before discards_ has been raised, and growing_ is held.
-      ++discards_;
-      if (source_.discard_pages(&bucket_at(first_index(emptied)), bytes)) {
-        discarded_ |= std::uint64_t{1} << emptied;
-        bytes_ -= bytes;
-      }
-      if constexpr (Rules::wipes_discarded) {
-        for (std::uint64_t i = first_index(emptied); i <= low_bits(emptied); ++i)
-          bucket_at(i).wipe();
-      }
-    }
-    end_growth();
-  }
+  // Whether buckets remain to be split or merged, or some thread has not finished its turn.
+  bool is_busy() const noexcept { return has_more(cursor_.load()) || open_turns_.load() != 0; }
 
-  // merged_: the number of the round, and how many pairs of buckets are merged in it. (No computer
-  // has memory for 2^40 buckets.)
-  static constexpr unsigned round_shift = 40;
-  static constexpr std::uint64_t round_of(std::uint64_t merged) noexcept {
-    return merged >> round_shift;
+  // Whether a shrink has merged all buckets, and only has to give the memory back. A thread that
+  // opens a turn meanwhile finds the cursor at its end, and merges nothing.
+  bool is_merged() const noexcept {
+    return is_shrinking_.load() && !is_busy() && !has_failed_.load();
   }
-  static constexpr std::uint64_t count_of(std::uint64_t merged) noexcept {
-    return merged & low_bits(round_shift);
+  // Gives the memory of the segment without born buckets back. The caller has set growing_.
+  void discard() noexcept {
+    const unsigned emptied = level_with_keys();
+    const std::size_t bytes = segment_bytes(emptied);
+    is_shrinking_ = false;
+    if (source_.discard_pages(&bucket_at(first_index(emptied)), bytes)) {
+      discarded_ |= std::uint64_t{1} << emptied;
+      bytes_ -= bytes;
+    }
+    if constexpr (Rules::wipes_discarded) {
+      for (std::uint64_t i = first_index(emptied); i <= low_bits(emptied); ++i) bucket_at(i).wipe();
+    }
   }
-  void begin_round() noexcept { merged_.store((round_of(merged_.load()) + 1) << round_shift); }
 
   // The cursor: whether buckets are merged, the level that buckets are to leave (by a merge: to
   // reach), and the next bucket of it.
@@ -402,10 +390,11 @@ class hash_table {
   std::atomic<bool> growing_{false};
   // Written by the thread that has set growing_.
   std::atomic<bool> is_shrinking_{false};
-  std::uint64_t discarded_ = 0;  // a bit for each segment
-  std::atomic<std::uint64_t> discards_{0};
+  std::atomic<std::uint64_t> discarded_{0};  // a bit for each segment
   std::atomic<std::size_t> bytes_{0};
-  std::atomic<std::uint64_t> merged_{0};
+  // By any thread.
+  std::atomic<std::uint64_t> open_turns_{0};
+  std::atomic<bool> has_failed_{false};
 };
 
 }  // namespace elidex::internal
