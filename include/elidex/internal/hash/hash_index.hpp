@@ -43,8 +43,8 @@
 //                      until the unlock, and see the change.
 //   operations that    as get, for example an insert() of a key that is present
 //   change nothing
-//   Splits and merges of buckets change no contents. Why one thread's operations take effect in their
-//   order: hash_bucket.hpp.
+//   Splits and merges of buckets change no contents. Why one thread's operations take effect in
+//   their order: hash_bucket.hpp.
 //
 // Sources: internal/hash/hash_table.hpp, internal/hash/hash_bucket.hpp. Fingerprints as in
 // internal/tree/key_search.hpp.
