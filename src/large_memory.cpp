@@ -75,17 +75,10 @@ void return_zeroed_memory(void* memory, std::size_t bytes) noexcept {
   return_memory(memory, bytes);
 }
 
-bool can_discard_pages([[maybe_unused]] std::size_t bytes) noexcept {
-#if defined(ELIDEX_MAPS_MEMORY)
-  return bytes >= huge_page_bytes && bytes % huge_page_bytes == 0;
-#else
-  return false;
-#endif
-}
-
 bool discard_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) noexcept {
 #if defined(ELIDEX_MAPS_MEMORY)
-  if (can_discard_pages(bytes)) return ::madvise(memory, bytes, MADV_DONTNEED) == 0;
+  if (bytes >= huge_page_bytes && bytes % huge_page_bytes == 0)
+    return ::madvise(memory, bytes, MADV_DONTNEED) == 0;
 #endif
   return false;
 }

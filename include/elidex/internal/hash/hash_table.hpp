@@ -229,10 +229,12 @@ class hash_table {
     }
     end_growth();
   }
-  // Whether a shrink from this level can give memory back.
+  // Whether a shrink from this level can give memory back, as far as is known.
   bool may_shrink_from(unsigned level) const noexcept {
+    const std::size_t bytes = segment_bytes(level);
     return level > first_level &&
-           (Rules::wipes_discarded || source_.can_discard(segment_bytes(level)));
+           (Rules::wipes_discarded ||
+            (bytes >= huge_page_bytes && bytes % huge_page_bytes == 0 && !keeps_pages_.load()));
   }
   // The level up to which buckets may be born.
   unsigned level_with_keys() const noexcept { return level() + (is_shrinking_.load() ? 1 : 0); }
@@ -357,6 +359,8 @@ class hash_table {
     if (source_.discard_pages(&bucket_at(first_index(emptied)), bytes)) {
       discarded_ |= std::uint64_t{1} << emptied;
       bytes_ -= bytes;
+    } else {
+      keeps_pages_ = true;
     }
     if constexpr (Rules::wipes_discarded) {
       for (std::uint64_t i = first_index(emptied); i <= low_bits(emptied); ++i) bucket_at(i).wipe();
@@ -391,6 +395,7 @@ class hash_table {
   // Written by the thread that has set growing_.
   std::atomic<bool> is_shrinking_{false};
   std::atomic<std::uint64_t> discarded_{0};  // a bit for each segment
+  std::atomic<bool> keeps_pages_{false};     // the source or the system does not take them
   std::atomic<std::size_t> bytes_{0};
   // By any thread.
   std::atomic<std::uint64_t> open_turns_{0};

@@ -32,8 +32,6 @@ void return_memory(void* memory, std::size_t bytes) noexcept;
 // `bytes` must be the number that was obtained.
 void return_zeroed_memory(void* memory, std::size_t bytes) noexcept;
 
-// Returns whether discard_pages() can give so many bytes of obtain_zeroed_memory() back.
-bool can_discard_pages(std::size_t bytes) noexcept;
 // Gives the pages of obtain_zeroed_memory() back to the system. The addresses stay valid and read
 // as zero, also for threads that read at this moment. Returns false, and does nothing, if the
 // memory cannot be given back in this way.

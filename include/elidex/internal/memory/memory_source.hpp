@@ -51,10 +51,6 @@ class memory_source {
   // The same with all bytes zero. A large piece costs nothing before it is touched.
   [[nodiscard]] void* obtain_zeroed(std::size_t bytes);
   void give_back_zeroed(void* memory, std::size_t bytes) noexcept;
-  // Whether discard_pages() can give so many bytes back.
-  bool can_discard(std::size_t bytes) const noexcept {
-    return resource_ == nullptr && can_discard_pages(bytes);
-  }
   // Gives back the pages but not the addresses (large_memory.hpp). Returns whether it did.
   bool discard_pages(void* memory, std::size_t bytes) noexcept;
   // Before discarded pages are used again. Throws std::bad_alloc.
