@@ -104,7 +104,7 @@ TEST(Waiters, SleepUntilANodeIsUnlocked) {
   EXPECT_SLEEPS(static_cast<void>(node.lock()), node.unlock_unchanged(seen));
 
   internal::bucket_lock bucket;
-  bucket.be_born(0);
+  bucket.be_born(0, {});
   auto held = bucket.lock();
   EXPECT_SLEEPS(static_cast<void>(bucket.read()), bucket.unlock(held));
   held = bucket.lock();
