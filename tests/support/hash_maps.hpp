@@ -56,9 +56,9 @@ struct no_hash {
   std::uint64_t operator()(std::uint64_t key) const noexcept { return key; }
 };
 
-// Splits and merges buckets without another look at the table's level under the lock.
-struct never_looks_again : tiny_buckets {
-  static constexpr bool looks_again = false;
+// Gives memory back while other threads still merge buckets of it.
+struct discards_early : tiny_buckets {
+  static constexpr bool waits_for_turns = false;
 };
 // Looks at what is in a bucket and not at whether it is the key's, and takes what it has seen for
 // true.

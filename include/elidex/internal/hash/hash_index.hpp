@@ -89,7 +89,7 @@ struct hash_index_rules {
   static constexpr unsigned buckets_per_turn = 8;
   static constexpr bool checks_coverage = true;  // false: a planted bug
   static constexpr bool validates = true;        // false: a planted bug
-  static constexpr bool looks_again = true;      // false: a planted bug in split() and merge()
+  static constexpr bool waits_for_turns = true;  // false: a planted bug
 };
 
 // Counts since construction. Each is exact when no operation runs.

@@ -703,7 +703,7 @@ template <class Key, class Value, class Hash, class Rules>
 void hash_index<Key, Value, Hash, Rules>::split(const bucket_ref& p) noexcept {
   if (!p.bucket->lock.try_lock(p.seen)) return;
   const unsigned bit = p.seen.level();
-  if (Rules::looks_again && table_.level_under_lock() <= bit) {  // the table shrinks meanwhile
+  if (table_.level_under_lock() <= bit) {  // the table shrinks meanwhile
     p.bucket->lock.unlock_unchanged(p.seen);
     return;
   }
@@ -816,7 +816,7 @@ bool hash_index<Key, Value, Hash, Rules>::merge(std::uint64_t index, unsigned le
       high.lock.unlock_unchanged(high_seen);
       low.lock.unlock_unchanged(low_seen);
     };
-    if (Rules::looks_again && table_.level_under_lock() >= level) {
+    if (table_.level_under_lock() >= level) {
       leave();
       break;
     }

@@ -344,7 +344,9 @@ class hash_table {
   }
 
   // Whether buckets remain to be split or merged, or some thread has not finished its turn.
-  bool is_busy() const noexcept { return has_more(cursor_.load()) || open_turns_.load() != 0; }
+  bool is_busy() const noexcept {
+    return has_more(cursor_.load()) || (Rules::waits_for_turns && open_turns_.load() != 0);
+  }
 
   // Whether a shrink has merged all buckets, and only has to give the memory back. A thread that
   // opens a turn meanwhile finds the cursor at its end, and merges nothing.
