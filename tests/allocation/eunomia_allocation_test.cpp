@@ -21,7 +21,7 @@ template <class Sync, class Shape, class Control>
 inline constexpr bool hides_failures<fixed_key_btree<u64, u64, Sync, Shape, Control>> = true;
 template <class Sync, class Parts, unsigned Bits>
 inline constexpr bool hides_failures<euno_skip_list<u64, u64, Sync, Parts, Bits>> =
-    Parts::controls_conflicts;
+    Parts::controls_conflicts || Parts::locks_segment_for != auxiliary_lock_use::none;
 
 namespace {
 
