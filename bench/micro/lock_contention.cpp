@@ -14,8 +14,6 @@
 #include <oneapi/tbb/rw_mutex.h>
 #include <oneapi/tbb/spin_mutex.h>
 #include <oneapi/tbb/spin_rw_mutex.h>
-#include <pthread.h>
-#include <sched.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
@@ -30,6 +28,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/support/stay_on_a_core.hpp"
 #include "elidex/elided.hpp"
 #include "elidex/mutex.hpp"
 #include "elidex/shared_mutex.hpp"
@@ -55,21 +54,6 @@ struct alignas(128) thread_count {
   std::uint64_t sections = 0;
 };
 
-// Otherwise threads that are created together may share a core for a whole round, and meet nobody.
-void stay_on_a_core(unsigned number) {
-  cpu_set_t usable;
-  if (sched_getaffinity(0, sizeof usable, &usable) != 0) return;
-  unsigned left = number % static_cast<unsigned>(CPU_COUNT(&usable));
-  for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &usable) || left-- != 0) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
-    return;
-  }
-}
-
 template <class Lock>
 double millions_a_second(const shape& shape, std::chrono::duration<double> time) {
   static constexpr std::size_t words = 8;
@@ -90,7 +74,7 @@ double millions_a_second(const shape& shape, std::chrono::duration<double> time)
           shared.data[i % words] = shared.data[i % words] + 1;
       };
       std::uint64_t sections = 0;
-      stay_on_a_core(t);
+      elidex::bench::stay_on_a_core(t);
       while (!go.load()) std::this_thread::yield();
       // relaxed, without a partner: when exactly the threads stop does not matter.
       while (!stop.load(std::memory_order_relaxed)) {

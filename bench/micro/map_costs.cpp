@@ -8,8 +8,6 @@
 // Hot keys: all threads change one key, for a time. The others: one thread does a fixed amount of
 // work.
 #include <malloc.h>
-#include <pthread.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -34,6 +32,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/support/stay_on_a_core.hpp"
 #include "elidex/hash_map.hpp"
 #include "elidex/ordered_map.hpp"
 
@@ -98,20 +97,6 @@ class report {
 
 // --- a hot key ---
 
-void stay_on_a_core(unsigned number) {
-  cpu_set_t usable;
-  if (sched_getaffinity(0, sizeof usable, &usable) != 0) return;
-  unsigned left = number % static_cast<unsigned>(CPU_COUNT(&usable));
-  for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &usable) || left-- != 0) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
-    return;
-  }
-}
-
 // The nanoseconds for each call of operation() by all threads together.
 template <class Operation>
 double ns_under_contention(unsigned threads, double seconds, Operation operation) {
@@ -121,7 +106,7 @@ double ns_under_contention(unsigned threads, double seconds, Operation operation
   std::vector<std::thread> running;
   for (unsigned t = 0; t < threads; ++t) {
     running.emplace_back([&, t] {
-      stay_on_a_core(t);
+      elidex::bench::stay_on_a_core(t);
       u64 calls = 0;
       while (!go.load()) std::this_thread::yield();
       // relaxed, without a partner: when exactly the threads stop does not matter.
@@ -390,7 +375,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   report to(how.rounds);
   measure_hot_keys(to, how);
-  stay_on_a_core(0);
+  elidex::bench::stay_on_a_core(0);
   measure_walks_and_loads<number_map>(to, "u64", how.records);
   measure_walks_and_loads<text_map>(to, "strings", how.records);
   measure_walks_and_loads<elidex::ordered_map<text_and_number, u64>>(

@@ -350,28 +350,39 @@ TEST_P(LockingLevels, ScansEndWhereTheyAreTold) {
 
 // --- gaps
 
-class LockingGaps : public Locking {};
+class LockingGaps : public Locking {
+ protected:
+  // The reader has read [10, 15): row 10, and the gap up to row 20. Ends the reader.
+  void expect_locked_from_10_to_15(lock_client& reader) {
+    auto& writer = begin();
+    writer.does(insert(25));
+    writer.does(add(20, 1));
+    EXPECT_TRUE(writer.commits());
+    auto& inside = begin();
+    auto step = inside.starts(insert(12));
+    EXPECT_TRUE(waits(step));
+    auto& behind = begin();
+    auto in_its_gap = behind.starts(insert(17));
+    EXPECT_TRUE(waits(in_its_gap)) << "outside of the range, inside of the gap that ends it";
+    auto& row = begin();
+    auto write = row.starts(add(10, 1));
+    EXPECT_TRUE(waits(write));
+    EXPECT_TRUE(reader.commits());
+    step.done.get();
+    in_its_gap.done.get();
+    write.done.get();
+    EXPECT_TRUE(inside.commits());
+    EXPECT_TRUE(behind.commits());
+    EXPECT_TRUE(row.commits());
+  }
+};
 INSTANTIATE_TEST_SUITE_P(Serializable, LockingGaps, ::testing::Values(isolation::serializable),
                          name_of);
 
 TEST_P(LockingGaps, OnlyTheGapsThatWereRead) {
   auto& reader = begin();
   EXPECT_EQ(reader.does(sum(10, 15)), 100);
-  auto& writer = begin();
-  writer.does(insert(25));
-  writer.does(add(20, 1));
-  EXPECT_TRUE(writer.commits());
-  auto& inside = begin();
-  auto step = inside.starts(insert(12));
-  EXPECT_TRUE(waits(step));
-  auto& behind = begin();
-  auto in_its_gap = behind.starts(insert(17));
-  EXPECT_TRUE(waits(in_its_gap)) << "outside of the range, inside of the gap that ends it";
-  EXPECT_TRUE(reader.commits());
-  step.done.get();
-  in_its_gap.done.get();
-  EXPECT_TRUE(inside.commits());
-  EXPECT_TRUE(behind.commits());
+  expect_locked_from_10_to_15(reader);
 }
 
 TEST_P(LockingGaps, AScanThatEndsEarlyLocksNoFurther) {
@@ -393,23 +404,7 @@ TEST_P(LockingGaps, OnlyWhatADescendingScanRead) {
     t.scan(accounts, between(10, 15).descending(), [&](u64 key, const account&) { seen += key; });
     EXPECT_EQ(seen, 10U);
   });
-  auto& writer = begin();
-  writer.does(insert(25));
-  writer.does(add(20, 1));
-  EXPECT_TRUE(writer.commits());
-  auto& inside = begin();
-  auto step = inside.starts(insert(12));
-  EXPECT_TRUE(waits(step));
-  auto& behind = begin();
-  auto in_its_gap = behind.starts(insert(17));
-  EXPECT_TRUE(waits(in_its_gap)) << "outside of the range, inside of the gap that ends it";
-  auto& row = begin();
-  auto write = row.starts(add(10, 1));
-  EXPECT_TRUE(waits(write));
-  EXPECT_TRUE(reader.commits());
-  step.done.get();
-  in_its_gap.done.get();
-  write.done.get();
+  expect_locked_from_10_to_15(reader);
 }
 
 TEST_P(LockingGaps, ADescendingScanThatEndsEarlyLocksNoFurther) {

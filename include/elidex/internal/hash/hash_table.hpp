@@ -58,12 +58,12 @@
 //
 // When all are merged, the segment of level L has unborn buckets only, and none of them can be born
 // before the table grows. Its pages go back to the system. Its addresses stay, because a late
-// reader may look there, and finds zeros: an unborn bucket. When are all merged? The cursor gives
-// each bucket to one turn. A shrink begins only when no turn is open. So when the cursor is at its
-// end, no turn is open, and no merge has failed, each bucket was merged in this shrink. After a
-// failed merge the next try_shrink() begins the cursor again. A thread that sleeps in its turn
-// delays shrinks, and nothing else. (In a forked child, the turns of the parent's other threads
-// stay open, so the child's copy of the table may never shrink.)
+// reader may look there, and finds zeros: an unborn bucket. The cursor gives each bucket to one
+// turn, and a shrink begins only when no turn is open. So when the cursor is at its end, no turn is
+// open, and no merge has failed, each bucket was merged in this shrink. After a failed merge the
+// next try_shrink() begins the cursor again. A thread that sleeps in its turn delays shrinks, and
+// nothing else. (In a forked child, the turns of the parent's other threads stay open, so the
+// child's copy of the table may never shrink.)
 //
 // ABA: a reader that saw a bucket before a shrink must not find its word again afterwards, although
 // discarded pages are zero. A bucket is split off from the same lower bucket each time, and is
