@@ -87,6 +87,11 @@ const thread_record* first_thread_record() noexcept {
   return newest_record.load(std::memory_order_acquire);
 }
 
+// relaxed: a caller that knows of a thread's writes also knows of its slot.
+std::uint32_t thread_slots_made() noexcept {
+  return slots_made.load(std::memory_order_relaxed);
+}
+
 thread_record& register_this_thread() {
   thread_record* record = take_free_record();
   if (record == nullptr) {

@@ -181,21 +181,21 @@ void measure_hot_keys(report& to, const options& how) {
 
 // --- scans and ranges ---
 
-u64 sum_of(u64 key, u64 value) {
-  return key + value;
-}
-u64 sum_of(std::string_view key, u64 value) {
-  return key.size() + value;
-}
-
-u64 sum_of(const text_and_number& key, u64 value) {
+// What a visitor does with a record.
+constexpr auto adds_number = [](u64 key, u64 value) { return key + value; };
+constexpr auto adds_length = [](std::string_view key, u64 value) { return key.size() + value; };
+// Reads the characters, which a scan does not copy.
+constexpr auto reads_text = [](std::string_view key, u64 value) {
+  return static_cast<unsigned char>(key.back()) + value;
+};
+constexpr auto adds_member = [](const text_and_number& key, u64 value) {
   return std::get<1>(key) + value;
-}
+};
 
 // Walks from random keys, `records` at a time, about a million records in all.
-template <class Map>
+template <class Map, class SumOf>
 void measure_walks(report& to, const std::string& name, const Map& map,
-                   const std::vector<typename Map::record>& sorted) {
+                   const std::vector<typename Map::record>& sorted, SumOf sum_of) {
   for (const std::size_t records : {std::size_t{100}, std::size_t{100'000}}) {
     if (sorted.size() <= records) continue;
     const std::size_t walks = std::max<std::size_t>(1, sorted.size() / records);
@@ -213,11 +213,12 @@ void measure_walks(report& to, const std::string& name, const Map& map,
       };
     };
     to.measure("walk of " + name, records, 1, {"ns a record"},
-               {{"scan()", walk_all([&map](const auto& a, const auto& b, u64& sum) {
-                   map.scan(elidex::between(a, b),
-                            [&sum](const auto& key, u64 value) { sum += sum_of(key, value); });
+               {{"scan()", walk_all([&map, sum_of](const auto& a, const auto& b, u64& sum) {
+                   map.scan(elidex::between(a, b), [&sum, sum_of](const auto& key, u64 value) {
+                     sum += sum_of(key, value);
+                   });
                  })},
-                {"range()", walk_all([&map](const auto& a, const auto& b, u64& sum) {
+                {"range()", walk_all([&map, sum_of](const auto& a, const auto& b, u64& sum) {
                    for (const auto& [key, value] : map.range(a, b)) sum += sum_of(key, value);
                  })}});
   }
@@ -357,7 +358,14 @@ void measure_walks_and_loads(report& to, const std::string& name, std::size_t re
   {
     Map map;
     map.bulk_load(sorted);
-    measure_walks(to, name, map, sorted);
+    if constexpr (std::is_same_v<Map, number_map>) {
+      measure_walks(to, name, map, sorted, adds_number);
+    } else if constexpr (std::is_same_v<Map, text_map>) {
+      measure_walks(to, name, map, sorted, adds_length);
+      measure_walks(to, name + " that reads them", map, sorted, reads_text);
+    } else {
+      measure_walks(to, name, map, sorted, adds_member);
+    }
   }
   measure_loads<Map>(to, name, sorted);
 }

@@ -72,6 +72,8 @@ struct default_hash {
 // A user's hash function, called for a key as the table has it.
 template <class Key, class Hash>
 struct hash_of_decoded {
+  static_assert(std::is_invocable_r_v<std::uint64_t, const Hash&, typename map_key<Key>::view>,
+                "the hash function takes a key, or a view of a string, and returns 64 bits");
   [[no_unique_address]] Hash hash;
   std::uint64_t operator()(
       const typename key_codec<typename map_key<Key>::tree_key>::argument& key) const {
@@ -157,7 +159,9 @@ class hash_map : public internal::hash_map_face<Key, Value, Hash> {
   // frees memory while fn runs, so fn should not block.
   template <class Fn>
   std::size_t for_each(Fn&& fn) const {
-    return this->table().for_each([&fn](const auto& key, const auto& value) {
+    const table_type* const made = this->table_if_made();
+    if (made == nullptr) return 0;
+    return made->for_each([&fn](const auto& key, const auto& value) {
       return internal::visits_on(fn, keys::decoded(key), values::loaded(value));
     });
   }

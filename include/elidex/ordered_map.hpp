@@ -128,6 +128,7 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   using tree = internal::tree_of_map<Key, Value>;
   using choice = elidex::synchronization;  // hidden by the function of that name
   using which_keys = internal::map_bounds<Key>;
+  using tree_bounds = decltype(std::declval<const which_keys&>().get());
   static constexpr bool chooses = std::constructible_from<tree, choice>;
 
  public:
@@ -175,25 +176,43 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
       static_assert(std::convertible_to<const Bounds&, key_argument>,
                     "scan_n() takes bounds or a key");
       const encoded first(static_cast<key_argument>(which));
-      return this->table().scan(first.get(), n, decoding(fn));
+      return scan_tree(first.get(), n, decoding(fn));
     }
   }
 
-  // Returns the records of a range as a C++20 input range of std::pair<Key, Value>. The walk is
-  // weakly consistent: it visits each key that is present during the whole walk exactly once, may
-  // miss keys that are inserted or erased meanwhile, and never goes back. It holds nothing in the
-  // map between two steps.
+  // Returns the number of keys in a range, as of one moment. Takes O(log size + keys).
   template <class Bounds>
-  internal::map_range<ordered_map> range(const Bounds& which) const {
+  std::size_t count(const Bounds& which) const {
+    static_assert(internal::bounds_of<Bounds, Key>,
+                  "count() takes bounds, such as from(key): for one key, use contains()");
+    return scan_tree(which_keys(which).get(), static_cast<std::size_t>(-1),
+                     [](const auto&, const auto&) {});
+  }
+
+  // Returns the records of a range as a C++20 input range. A record is a std::pair<Key, Value>. If
+  // the key or value is a std::string or bytes, the record has a std::string_view or span in its
+  // place, which is valid until the next step, and converts to the pair. The walk is weakly
+  // consistent: it visits each key that is present during the whole walk exactly once, may miss
+  // keys that are inserted or erased meanwhile, and never goes back. Between two steps it holds
+  // nothing in the map.
+  template <class Bounds>
+  internal::map_range<ordered_map> range(const Bounds& which) const& {
     static_assert(values::can_be_copied, "range() copies the values: use scan()");
     static_assert(internal::bounds_of<Bounds, Key>, "range() takes bounds, or two keys");
     return {*this, which_keys(which)};
   }
-  // The records with lower <= key < upper.
-  internal::map_range<ordered_map> range(key_argument lower, key_argument upper) const {
-    return {*this,
-            which_keys(bounds<std::remove_cvref_t<key_argument>>(lower, false, upper, false))};
+  // The records with lower <= key < upper. Integers of any type are bounds, as for between().
+  template <class Lower, class Upper>
+  internal::map_range<ordered_map> range(const Lower& lower, const Upper& upper) const& {
+    return range(
+        bounds<std::decay_t<const Lower&>, std::decay_t<const Upper&>>(lower, false, upper, false));
   }
+  internal::map_range<ordered_map> range(key_argument lower, key_argument upper) const& {
+    using key = std::remove_cvref_t<key_argument>;
+    return range(bounds<key>(lower, false, upper, false));
+  }
+  template <class... Bounds>
+  void range(const Bounds&...) const&& = delete;  // the map must outlive the range
 
   // Divides the map into at most n parts with about as many keys each, for as many threads. Each
   // key that is ever in the map belongs to exactly one of the parts. They are bounds for scan() and
@@ -233,13 +252,15 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   // fifteen sixteenths, and shows all records at one moment. If it throws, the map stays empty.
   // Into a map with keys, it inserts each record by itself. If it throws, the records inserted
   // before stay. Throws std::invalid_argument if the keys do not ascend, and std::logic_error if
-  // the map was empty and another thread fills it meanwhile.
+  // the map was empty and another thread fills it meanwhile. From a container passed as an rvalue it
+  // moves the values, also if it throws.
   template <std::ranges::input_range Range>
   std::size_t bulk_load(Range&& sorted);
 
   // Returns a cursor without a position, for one thread at a time.
   class cursor_type;
-  cursor_type cursor() const;
+  cursor_type cursor() const&;
+  void cursor() const&& = delete;  // the map must outlive the cursor
 
   // --- facts ---
 
@@ -276,35 +297,31 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   }
   template <class Fn>
   std::size_t scan_range(const which_keys& which, std::size_t n, Fn& fn) const {
-    return this->table().scan(which.get(), n, decoding(fn));
+    return scan_tree(which.get(), n, decoding(fn));
   }
-  // Replaces `to` by the first n records. Strings in it keep their memory.
-  void collect(const which_keys& which, std::size_t n, std::vector<record>& to) const {
-    constexpr bool reuses = std::same_as<Key, std::string> && std::is_copy_assignable_v<Value>;
-    if constexpr (!reuses) to.clear();
-    to.reserve(n);
-    std::size_t many = 0;
-    this->table().scan(which.get(), n,
-                       [&](const typename tree::key_argument& key, const auto& value) {
-                         if constexpr (reuses) {
-                           if (many < to.size()) {
-                             to[many].first = key;
-                             to[many].second = values::loaded(value);
-                             ++many;
-                             return;
-                           }
-                         }
-                         to.emplace_back(keys::owned(key), Value(values::loaded(value)));
-                         ++many;
-                       });
-    to.erase(to.begin() + static_cast<std::ptrdiff_t>(many), to.end());
+  // A map without a tree has no keys.
+  template <class Fn>
+  std::size_t scan_tree(const tree_bounds& which, std::size_t n, Fn&& fn) const {
+    if (const tree* const made = this->table_if_made()) return made->scan(which, n, fn);
+    if (which.lower) face::check(*which.lower);
+    if (which.upper) face::check(*which.upper);
+    return 0;
+  }
+  template <class Fn>
+  std::size_t scan_tree(const typename tree::key_argument& first, std::size_t n, Fn&& fn) const {
+    if (const tree* const made = this->table_if_made()) return made->scan(first, n, fn);
+    face::check(first);
+    return 0;
   }
   template <class Bounds>
   std::optional<record> first_of(const Bounds& which) const {
     static_assert(values::can_be_copied, "this copies the value: use scan_n()");
-    std::vector<record> one;
-    collect(which_keys(which), 1, one);
-    return one.empty() ? std::nullopt : std::optional<record>(std::move(one.front()));
+    std::optional<record> one;
+    scan_tree(which_keys(which).get(), 1,
+              [&](const typename tree::key_argument& key, const auto& value) {
+                one.emplace(keys::owned(key), Value(values::loaded(value)));
+              });
+    return one;
   }
 };
 
@@ -340,7 +357,7 @@ class ordered_map<Key, Value>::cursor_type {
 };
 
 template <class Key, class Value>
-auto ordered_map<Key, Value>::cursor() const -> cursor_type {
+auto ordered_map<Key, Value>::cursor() const& -> cursor_type {
   static_assert(values::can_be_copied, "a cursor copies the values: use scan()");
   return cursor_type(this->table().cursor());
 }
@@ -355,10 +372,9 @@ std::size_t ordered_map<Key, Value>::erase(const Bounds& which) {
   std::size_t erased = 0;
   for (std::vector<Key> some;;) {
     some.clear();
-    this->table().scan(left.get(), at_once,
-                       [&](const typename tree::key_argument& key, const auto&) {
-                         some.push_back(Key(keys::owned(key)));
-                       });
+    scan_tree(left.get(), at_once, [&](const typename tree::key_argument& key, const auto&) {
+      some.push_back(Key(keys::owned(key)));
+    });
     for (const Key& key : some) erased += this->erase(static_cast<key_argument>(key)) ? 1U : 0U;
     if (some.size() < at_once) return erased;
     left.continue_behind(some.back());
@@ -368,6 +384,16 @@ std::size_t ordered_map<Key, Value>::erase(const Bounds& which) {
 template <class Key, class Value>
 template <std::ranges::input_range Range>
 std::size_t ordered_map<Key, Value>::bulk_load(Range&& sorted) {
+  using given = std::ranges::range_reference_t<Range>;
+  static_assert(
+      requires(given r) {
+        r.first;
+        r.second;
+      }, "bulk_load() takes pairs: key and value");
+  // A container that the caller gives up.
+  constexpr bool may_move = !std::is_lvalue_reference_v<Range> && !std::ranges::view<Range>;
+  static_assert(values::can_be_copied || may_move || !std::is_lvalue_reference_v<given>,
+                "bulk_load() copies the values: pass std::move(records)");
   std::size_t added = 0;
   // Calls add(encoded key, value) for each record.
   const auto for_each = [&](auto&& add) {
@@ -376,8 +402,13 @@ std::size_t ordered_map<Key, Value>::bulk_load(Range&& sorted) {
       const encoded code(key);
       added += add(code.get(), made) ? 1U : 0U;
     };
-    internal::for_each_prefetched(
-        sorted, [&](auto&& r) { one(r.first, std::forward<decltype(r)>(r).second); });
+    internal::for_each_prefetched(sorted, [&](auto&& r) {
+      if constexpr (may_move) {
+        one(r.first, std::move(r.second));
+      } else {
+        one(r.first, std::forward<decltype(r)>(r).second);
+      }
+    });
   };
   if (this->empty()) {
     this->table().bulk_fill([&](auto& loader) {
@@ -401,7 +432,8 @@ std::size_t ordered_map<Key, Value>::bulk_load(Range&& sorted) {
 template <class Key, class Value>
 auto ordered_map<Key, Value>::split(std::size_t n) const -> std::vector<part> {
   std::vector<typename keys::tree_key> between;
-  if (n > 1) between = this->table().separators(n - 1);
+  if (const tree* const made = this->table_if_made(); made != nullptr && n > 1)
+    between = made->separators(n - 1);
   std::vector<part> parts;
   std::optional<typename keys::tree_key> lower;
   for (auto& next : between) {

@@ -233,6 +233,39 @@ TEST(Counter, IsExactWhenThreadsMeet) {
   EXPECT_EQ(rare.count(), 800'000u);
 }
 
+// One thread after the other counts alone, and finds its predecessor's slot.
+TEST(Counter, StaysSmallWhileNoThreadsMeet) {
+  internal::busy_counter busy;
+  for (int t = 0; t < 100; ++t) {
+    std::jthread([&] {
+      static_cast<void>(internal::this_thread_slot());
+      for (int i = 0; i < 100; ++i) busy.add(1);
+    });
+  }
+  EXPECT_EQ(busy.sum(), 100 * 100);
+  EXPECT_EQ(busy.memory_bytes(), 0u);
+}
+
+// More threads than parts, some of them not registered.
+TEST(Counter, IsExactWithOwnersAndGuests) {
+  internal::busy_counter busy;
+  std::atomic<bool> goes{false};
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 100; ++t) {
+      threads.emplace_back([&, t] {
+        if (t % 10 != 0) static_cast<void>(internal::this_thread_slot());
+        goes.wait(false);
+        for (int i = 0; i < 10'000; ++i) busy.add(1);
+      });
+    }
+    goes = true;
+    goes.notify_all();
+  }
+  EXPECT_EQ(busy.sum(), 100 * 10'000);
+  EXPECT_GT(busy.memory_bytes(), 0u);
+}
+
 TEST(ThreadParts, KeepTheFirstPartWhenTheySpread) {
   internal::thread_parts<int, 4> parts;
   int& first = parts.mine();

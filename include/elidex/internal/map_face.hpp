@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <stdexcept>
 #include <type_traits>
@@ -19,9 +20,18 @@
 #include "elidex/internal/map_value.hpp"
 #include "elidex/internal/memory/made_on_demand.hpp"
 #include "elidex/internal/tree/key_format.hpp"
-#include "elidex/internal/tree/value_change.hpp"
 
 namespace elidex::internal {
+
+// A range of items that is no std::span of `Item`, and that converts to such items.
+template <class Range, class Item>
+concept items_to_convert = std::ranges::input_range<const Range> &&
+                           !std::convertible_to<const Range&, std::span<const Item>> &&
+                           std::convertible_to<std::ranges::range_reference_t<const Range>, Item>;
+template <class Item, class Range>
+std::vector<Item> converted(const Range& items) {
+  return std::vector<Item>(std::ranges::begin(items), std::ranges::end(items));
+}
 
 template <class Key, class Value, class Table, class Maker>
 class map_face {
@@ -42,43 +52,57 @@ class map_face {
   // const Value&, std::string_view, or a Value that is moved from.
   using value_argument = typename values::argument;
 
+  // The elements of the lists that multi_get() and the like take.
+  using key_item = std::remove_cvref_t<key_argument>;
+  using value_item = std::remove_cvref_t<value_argument>;
+
   // --- looking up ---
 
   // Returns the value of `key`, or std::nullopt.
   std::optional<Value> get(key_argument key) const {
     static_assert(values::can_be_copied, "get() copies the value: use visit() or extract()");
-    return values::loaded(table().get(encoded(key).get()));
+    return values::loaded(
+        if_made(key, [](const Table& t, const tree_argument& code) { return t.get(code); }));
   }
   // Returns the value of `key`. Throws std::out_of_range if the key is absent.
   Value at(key_argument key) const {
     static_assert(values::can_be_copied, "at() copies the value: use visit() or extract()");
-    std::optional<Value> value = values::loaded(table().get(encoded(key).get()));
+    std::optional<Value> value = get(key);
     if (!value) throw std::out_of_range("elidex: at: no such key");
     return *std::move(value);
   }
-  bool contains(key_argument key) const { return table().contains(encoded(key).get()); }
+  bool contains(key_argument key) const {
+    return if_made(key, [](const Table& t, const tree_argument& code) { return t.contains(code); });
+  }
   // Calls fn(value) for the value of `key`. Returns whether the key is present. fn receives a
   // reference to const, or a std::string_view, that is valid until it returns. fn holds no lock and
   // may use the map. If the map has strings or objects, no map of the process frees memory while fn
   // runs, so fn should not block.
   template <class Fn>
   bool visit(key_argument key, Fn&& fn) const {
-    return table().visit(encoded(key).get(),
-                         [&](const auto& value) { std::invoke(fn, values::loaded(value)); });
+    return if_made(key, [&](const Table& t, const tree_argument& code) {
+      return t.visit(code, [&](const auto& value) {
+        using loaded = decltype(values::loaded(value));
+        static_assert(std::invocable<Fn&, loaded>,
+                      "the function takes a const Value&, or for strings a std::string_view");
+        if constexpr (std::invocable<Fn&, loaded>) std::invoke(fn, values::loaded(value));
+      });
+    });
   }
   // Looks up many keys, in any order: found[i] becomes the value of wanted[i], or std::nullopt.
   // Each look-up is linearizable. Together they are not a snapshot. They share the waiting for
   // memory, which makes them two to three times as fast as get() in a large map. Throws
   // std::invalid_argument if `found` is shorter than `wanted`, before any look-up. If a look-up
   // throws, some elements of `found` may have been set.
-  void multi_get(std::span<const std::remove_cvref_t<key_argument>> wanted,
-                 std::span<std::optional<Value>> found) const {
+  void multi_get(std::span<const key_item> wanted, std::span<std::optional<Value>> found) const {
     static_assert(values::can_be_copied, "multi_get() copies the values: use visit()");
-    if constexpr (values::is_same && passes_keys) {
+    if (found.size() < wanted.size())
+      throw std::invalid_argument("elidex: multi_get: fewer values than keys (expected as many)");
+    if (table_if_made() == nullptr) {
+      for (std::size_t i = 0; i < wanted.size(); ++i) found[i] = get(wanted[i]);
+    } else if constexpr (values::is_same && passes_keys) {
       table().multi_get(wanted, found);
     } else {
-      if (found.size() < wanted.size())
-        throw std::invalid_argument("elidex: multi_get: fewer values than keys (expected as many)");
       std::vector<encoded> codes;
       codes.reserve(wanted.size());
       for (const auto& key : wanted) codes.emplace_back(key);
@@ -96,6 +120,11 @@ class map_face {
         }
       }
     }
+  }
+  // The same for keys of any range, such as a std::vector<std::string>.
+  template <items_to_convert<key_item> Keys>
+  void multi_get(const Keys& wanted, std::span<std::optional<Value>> found) const {
+    multi_get(std::span<const key_item>(converted<key_item>(wanted)), found);
   }
 
   // --- adding ---
@@ -124,18 +153,19 @@ class map_face {
     return insert(key, Value(std::forward<Args>(args)...));
   }
   // Returns the value of `key`, and whether it added the key. Adds an absent key with the value
-  // that make() returns, as one atomic step. Rules for make(): as for compute().
+  // that make() returns, as one atomic step. `make` may also be the value itself. Rules for make():
+  // as for compute().
   template <class Make>
   std::pair<Value, bool> get_or_insert(key_argument key, Make&& make) {
     static_assert(values::can_be_copied, "get_or_insert() copies the value: use try_emplace()");
     if constexpr (values::is_plain && values::is_same) {
-      return table().get_or_insert(encoded(key).get(), make);
+      return table().get_or_insert(encoded(key).get(), [&]() -> Value { return made_by(make); });
     } else {
       bool added = false;
       std::optional<Value> result;
       computed(key, [&](std::optional<Value>& value) {
         added = !value;
-        if (added) value.emplace(make());
+        if (added) value.emplace(made_by(make));
         result.emplace(*value);
       });
       return {*std::move(result), added};
@@ -147,11 +177,13 @@ class map_face {
   // Calls fn(value), where value is a Value&, and stores what fn leaves there, as one atomic step.
   // Returns whether the key is present. Rules for fn: as for compute().
   template <class Fn>
-    requires value_change<Fn, Value>
   bool update(key_argument key, Fn&& fn) {
-    static_assert(values::can_be_copied, "update() changes a copy: use extract() and insert()");
+    static_assert(values::can_be_copied, "update() changes a copy: use std::shared_ptr values");
+    check_value_change<Fn>();
     if constexpr (values::is_same) {
-      return table().update(encoded(key).get(), [&](Value& value) { std::invoke(fn, value); });
+      return if_made(key, [&](Table& t, const tree_argument& code) {
+        return t.update(code, [&](Value& value) { std::invoke(fn, value); });
+      });
     } else {
       return computed(key, [&](std::optional<Value>& value) {
         if (value) std::invoke(fn, *value);
@@ -162,19 +194,17 @@ class map_face {
   // a present one, as one atomic step. `make` may also be the value itself. Returns whether it
   // added the key. Rules for make() and change(): as for compute().
   template <class Make, class Change>
-    requires value_change<Change, Value>
   bool upsert_with(key_argument key, Make&& make, Change&& change) {
     static_assert(values::can_be_copied,
-                  "upsert_with() changes a copy: use extract() and insert()");
+                  "upsert_with() changes a copy: use std::shared_ptr values");
+    check_value_change<Change>();
     bool added = false;
     computed(key, [&](std::optional<Value>& value) {
       added = !value;
       if (value) {
         std::invoke(change, *value);
-      } else if constexpr (std::invocable<Make&>) {
-        value.emplace(std::invoke(make));
       } else {
-        value.emplace(std::as_const(make));
+        value.emplace(made_by(make));
       }
     });
     return added;
@@ -188,7 +218,7 @@ class map_face {
   // throws, compute() passes the exception on and changes nothing.
   template <class Fn>
   bool compute(key_argument key, Fn&& fn) {
-    static_assert(values::can_be_copied, "compute() changes a copy: use extract() and insert()");
+    static_assert(values::can_be_copied, "compute() changes a copy: use std::shared_ptr values");
     static_assert(std::invocable<Fn&, std::optional<Value>&>,
                   "the function takes a std::optional<Value>&");
     static_assert(!std::invocable<Fn&, std::optional<Value>>,
@@ -199,18 +229,28 @@ class map_face {
   // --- erasing ---
 
   // Removes `key`. Returns whether the key was present.
-  bool erase(key_argument key) { return table().erase(encoded(key).get()); }
+  bool erase(key_argument key) {
+    return if_made(key, [](Table& t, const tree_argument& code) { return t.erase(code); });
+  }
   // Removes `key` if pred(value) is true for its value, as one atomic step. Returns whether it
   // removed the key. Rules for pred(): as for compute().
   template <class Pred>
   bool erase_if(key_argument key, Pred&& pred) {
-    static_assert(values::can_be_copied, "erase_if() copies the value: use visit() and erase()");
-    bool erased = false;
-    computed(key, [&](std::optional<Value>& value) {
-      erased = value && std::invoke(pred, std::as_const(*value));
-      if (erased) value.reset();
-    });
-    return erased;
+    static_assert(std::predicate<Pred&, const Value&>,
+                  "the function takes a const Value& and returns a bool");
+    if constexpr (values::is_object) {
+      return if_made(key, [&](Table& t, const tree_argument& code) {
+        return t.erase_if(code,
+                          [&](const Value& value) -> bool { return std::invoke(pred, value); });
+      });
+    } else {
+      bool erased = false;
+      computed(key, [&](std::optional<Value>& value) {
+        erased = value && std::invoke(pred, std::as_const(*value));
+        if (erased) value.reset();
+      });
+      return erased;
+    }
   }
   // Removes `key` and returns its value, or std::nullopt if the key is absent. A value that can be
   // moved but not copied is moved out when no reader can see it any more. extract() then waits for
@@ -231,7 +271,7 @@ class map_face {
       });
       return taken;
     } else {
-      return table().extract(encoded(key).get());
+      return if_made(key, [](Table& t, const tree_argument& code) { return t.extract(code); });
     }
   }
 
@@ -241,8 +281,7 @@ class map_face {
   // call is atomic; the whole is not. With the same key twice, the last value stays. Throws
   // std::invalid_argument, before any change, if there are not as many values as keys. After
   // another exception the changes made so far stay.
-  std::size_t multi_upsert(std::span<const std::remove_cvref_t<key_argument>> wanted,
-                           std::span<const std::remove_cvref_t<value_argument>> given) {
+  std::size_t multi_upsert(std::span<const key_item> wanted, std::span<const value_item> given) {
     static_assert(values::can_be_copied, "multi_upsert() copies the values: use upsert()");
     if (given.size() != wanted.size())
       throw std::invalid_argument("elidex: multi_upsert: as many values as keys expected");
@@ -250,12 +289,23 @@ class map_face {
     for (std::size_t i = 0; i < wanted.size(); ++i) added += upsert(wanted[i], given[i]) ? 1U : 0U;
     return added;
   }
+  // The same for keys and values of any two ranges.
+  template <std::ranges::input_range Keys, std::ranges::input_range Values>
+    requires(items_to_convert<Keys, key_item> || items_to_convert<Values, value_item>)
+  std::size_t multi_upsert(const Keys& wanted, const Values& given) {
+    return multi_upsert(std::span<const key_item>(converted<key_item>(wanted)),
+                        std::span<const value_item>(converted<value_item>(given)));
+  }
   // Calls erase() for each key in order. Returns the number of removed keys. Each call is atomic;
   // the whole is not.
-  std::size_t multi_erase(std::span<const std::remove_cvref_t<key_argument>> wanted) {
+  std::size_t multi_erase(std::span<const key_item> wanted) {
     std::size_t erased = 0;
     for (const auto& key : wanted) erased += erase(key) ? 1U : 0U;
     return erased;
+  }
+  template <items_to_convert<key_item> Keys>
+  std::size_t multi_erase(const Keys& wanted) {
+    return multi_erase(std::span<const key_item>(converted<key_item>(wanted)));
   }
 
   // --- the whole map ---
@@ -290,8 +340,39 @@ class map_face {
   Table& table() { return table_.get(); }
   const Table& table() const { return table_.get(); }
   const Table* table_if_made() const noexcept { return table_.if_made(); }
+  // Throws std::invalid_argument for a key that no table takes.
+  static void check(const tree_argument& code) {
+    static_cast<void>(key_codec<typename keys::tree_key>::search_key_of(code));
+  }
 
  private:
+  // Returns fn(table, code), or what it would return for an absent key if the map has no table yet.
+  template <class Fn>
+  auto if_made(key_argument key, Fn&& fn) const {
+    const encoded code(key);
+    if (Table* const made = table_.if_made()) [[likely]]
+      return fn(*made, code.get());
+    check(code.get());
+    return decltype(fn(*table_.if_made(), code.get())){};
+  }
+  // Whether fn may change a value.
+  template <class Fn>
+  static constexpr void check_value_change() {
+    static_assert(std::invocable<Fn&, Value&>, "the function takes a Value&");
+    static_assert(!std::invocable<Fn&, Value>,
+                  "the function takes a Value& or auto&: what it does to a copy is lost");
+  }
+  // The value, or what the function returns.
+  template <class Make>
+  static decltype(auto) made_by(Make& make) {
+    if constexpr (std::invocable<Make&>) {
+      return std::invoke(make);
+    } else {
+      static_assert(std::constructible_from<Value, const Make&>,
+                    "the value is a Value, or a function that returns one");
+      return std::as_const(make);
+    }
+  }
   // compute() without its assertions.
   template <class Fn>
   bool computed(key_argument key, Fn&& fn) {

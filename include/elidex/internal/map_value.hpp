@@ -35,7 +35,10 @@ struct raw_value {
 
 template <class Value>
 struct map_value {
+  static_assert(std::is_object_v<Value> && std::move_constructible<Value>,
+                "values are objects that can be moved");
   static constexpr bool is_plain = plain_value<Value>;
+  static constexpr bool is_object = !is_plain;  // an object of its own on the heap
   static constexpr bool can_be_copied = std::copy_constructible<Value>;
   static constexpr bool is_same = true;  // the tree has the values themselves
   using tree_value = Value;
@@ -49,6 +52,7 @@ struct map_value {
 template <>
 struct map_value<std::string> {
   static constexpr bool is_plain = false;
+  static constexpr bool is_object = false;
   static constexpr bool can_be_copied = true;
   static constexpr bool is_same = true;
   using tree_value = std::string;
@@ -64,7 +68,9 @@ struct map_value<std::string> {
 template <class Value>
   requires(std::is_trivially_copyable_v<Value> && !plain_value<Value>)
 struct map_value<Value> {
+  static_assert(std::move_constructible<Value>, "values are objects that can be moved");
   static constexpr bool is_plain = true;
+  static constexpr bool is_object = false;
   static constexpr bool can_be_copied = std::copy_constructible<Value>;
   static constexpr bool is_same = false;
   using tree_value = raw_value<Value>;

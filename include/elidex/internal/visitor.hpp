@@ -13,13 +13,16 @@ namespace elidex::internal {
 // Returns false if fn returned false. A function that returns nothing sees all records.
 template <class Fn, class Key, class Value>
 bool visits_on(Fn& fn, Key&& key, Value&& value) {
-  using result = std::invoke_result_t<Fn&, Key, Value>;
-  static_assert(std::is_void_v<result> || std::same_as<result, bool>,
-                "a visitor returns nothing, or a bool that tells whether it wants more");
-  if constexpr (std::is_void_v<result>) {
+  static_assert(std::is_invocable_v<Fn&, Key, Value>,
+                "a visitor takes a key and a value: const references, or views of strings");
+  if constexpr (!std::is_invocable_v<Fn&, Key, Value>) {
+    return false;
+  } else if constexpr (std::is_void_v<std::invoke_result_t<Fn&, Key, Value>>) {
     fn(static_cast<Key&&>(key), static_cast<Value&&>(value));
     return true;
   } else {
+    static_assert(std::same_as<std::invoke_result_t<Fn&, Key, Value>, bool>,
+                  "a visitor returns nothing, or a bool that tells whether it wants more");
     return fn(static_cast<Key&&>(key), static_cast<Value&&>(value));
   }
 }

@@ -176,6 +176,11 @@ class hash_index {
 
   // Removes `key`. Returns whether the key was present.
   bool erase(key_argument key);
+  // Removes `key` if pred(value) is true for its value, as one atomic step, for values that are
+  // objects. pred() holds no lock and may run more than once.
+  template <class Pred>
+  bool erase_if(key_argument key, Pred&& pred)
+    requires(values::owns_objects);
   // Removes `key` and returns its object, for values that are objects. Waits until no other thread
   // can see the object. Throws std::logic_error, with nothing removed, if the caller is pinned.
   std::optional<Value> extract(key_argument key)
@@ -293,14 +298,13 @@ class hash_index {
     return is_too_full(keys_in_it, table_.level());
   }
   void grow_if_full(std::uint64_t hash) noexcept;
-  void note_removed() noexcept;
+  void note_removed(std::uint64_t hash) noexcept;
   void shrink_if_sparse() noexcept;
-  // Whether a change looks at the size. The sum of a counter's parts reads dozens of cache lines,
-  // so in a large table only some changes do. `any` is a number that differs between changes.
-  bool looks_at_size(std::uint64_t any) const noexcept {
+  // Whether a change looks at the size. To sum up a counter's parts takes cache lines from other
+  // threads, so in a large table only one change in `one_in` does. `any` differs between changes.
+  bool looks_at_size(std::uint64_t any, std::uint64_t one_in) const noexcept {
     constexpr unsigned small_level = 10;  // chosen
-    constexpr std::uint64_t one_in = 8;   // chosen
-    return table_.level() <= small_level || any % one_in == 0;
+    return any % one_in == 0 || table_.level() <= small_level;
   }
 
   template <class Fn>

@@ -546,7 +546,7 @@ bool hash_index<Key, Value, Hash, Rules>::compute_in_place(key_argument key, Fn&
     if (!was_there) {
       note_added(which.hash, full);
     } else if (!value) {
-      note_removed();
+      note_removed(which.hash);
     } else {
       help();
     }
@@ -588,7 +588,7 @@ bool hash_index<Key, Value, Hash, Rules>::compute_aside(key_argument key, Fn& fn
       op.retire({where.in->key(where.slot), before});
       op.give_block(remove(*home.bucket, where));
       lock.unlock(home.seen);
-      note_removed();
+      note_removed(which.hash);
       return false;
     }
     typename values::holder made(std::move(*value));
@@ -614,6 +614,36 @@ bool hash_index<Key, Value, Hash, Rules>::compute_aside(key_argument key, Fn& fn
   }
 }
 
+// Runs pred outside the lock. The value is the same as long as the bucket is.
+template <class Key, class Value, class Hash, class Rules>
+template <class Pred>
+bool hash_index<Key, Value, Hash, Rules>::erase_if(key_argument key, Pred&& pred)
+  requires(values::owns_objects)
+{
+  const wanted_key which = wanted(key);
+  operation op(*this);
+  op.provide_retirement();
+  const pin pinned;
+  for (backoff wait;; wait.once()) {
+    const bucket_ref home = home_to_change(which.hash);
+    spot where;
+    const finding found = find(home, which, where);
+    value_slot object{};
+    if (found == finding::present) object = where.in->value(where.slot);
+    if (found != finding::torn && still_valid(home)) {
+      if (found == finding::absent || !pred(values::view(object))) return false;
+      if (home.bucket->lock.try_lock(home.seen)) {
+        op.retire({where.in->key(where.slot), object});
+        op.give_block(remove(*home.bucket, where));
+        home.bucket->lock.unlock(home.seen);
+        note_removed(which.hash);
+        return true;
+      }
+    }
+    restarts_.add(1);
+  }
+}
+
 template <class Key, class Value, class Hash, class Rules>
 bool hash_index<Key, Value, Hash, Rules>::erase(key_argument key) {
   operation op(*this);
@@ -636,7 +666,7 @@ bool hash_index<Key, Value, Hash, Rules>::erase(key_argument key, operation& op)
       if constexpr (owns_blobs) op.retire({where.in->key(where.slot), where.in->value(where.slot)});
       op.give_block(remove(*home.bucket, where));
       lock.unlock(home.seen);
-      note_removed();
+      note_removed(which.hash);
       return true;
     }
     restarts_.add(1);
@@ -660,21 +690,21 @@ std::optional<Value> hash_index<Key, Value, Hash, Rules>::extract(key_argument k
 // Called when a bucket was full, which is rare before the table is full.
 template <class Key, class Value, class Hash, class Rules>
 void hash_index<Key, Value, Hash, Rules>::grow_if_full(std::uint64_t hash) noexcept {
-  if (looks_at_size(hash >> 48U) && is_too_full(size_.count()))
+  if (looks_at_size(hash >> 48U, 8) && is_too_full(size_.count()))
     static_cast<void>(table_.try_grow());
 }
 
 template <class Key, class Value, class Hash, class Rules>
-void hash_index<Key, Value, Hash, Rules>::note_removed() noexcept {
+void hash_index<Key, Value, Hash, Rules>::note_removed(std::uint64_t hash) noexcept {
   size_.add(-1);
-  if (table_.may_shrink_from(table_.level_with_keys())) [[unlikely]]
+  if (looks_at_size(hash >> 48U, 64)) [[unlikely]]
     shrink_if_sparse();
   help();
 }
 
 template <class Key, class Value, class Hash, class Rules>
 [[gnu::noinline]] void hash_index<Key, Value, Hash, Rules>::shrink_if_sparse() noexcept {
-  if (table_.needs_help() || !looks_at_size(next_random_of_this_thread())) return;
+  if (table_.needs_help() || !table_.may_shrink_from(table_.level_with_keys())) return;
   const auto is_wanted = [this](unsigned level) {
     const std::uint64_t slots = (table::low_bits(level) + 1) * block::slots;
     return level > kept_level_.load() && size_.count() < slots * Rules::fill_percent_min / 100;

@@ -90,6 +90,9 @@ inline std::uint32_t this_thread_slot() {
   return this_thread_record().slot;
 }
 
+// The number of slots in use so far, the slots of all threads that have ever been registered.
+std::uint32_t thread_slots_made() noexcept;
+
 // Returns 0 in a thread that has no slot yet, so that thread may contend with the owner of slot 0.
 // For code that must not fail and that protects the data of a slot.
 inline std::uint32_t this_thread_slot_or_0() noexcept {

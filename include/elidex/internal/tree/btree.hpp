@@ -305,6 +305,12 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   // Removes `key`. Returns whether the key was present.
   bool erase(key_argument key);
 
+  // Removes `key` if pred(value) is true for its value, as one atomic step, for values that are
+  // objects. pred() holds no lock and may run more than once.
+  template <class Pred>
+  bool erase_if(key_argument key, Pred&& pred)
+    requires(values::owns_objects);
+
   // Removes `key` and returns its object, for values that are objects. Waits until no other thread
   // can see the object. Throws std::logic_error, with nothing removed, if the caller is pinned.
   std::optional<Value> extract(key_argument key)
@@ -416,6 +422,7 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
                         operation& op) noexcept;
   template <class Fn>
   bool compute_in_place(const search_key& where, key_argument key, Fn& fn);
+  bool erase_same(const search_key& where, const value_slot& object, operation& op);
   template <class Fn>
   bool compute_aside(const search_key& where, key_argument key, Fn& fn);
   template <class Fn>
@@ -885,15 +892,7 @@ bool btree<Key, Value, Sync, Shape>::compute_aside(const search_key& where, key_
     fn(value);
     if (!old && !value) return false;
     if (!value) {
-      const op_status s = run_changing(op, [&] {
-        return sync_.exclusive([&] {
-          return try_erase(where, op, [&](leaf& l, unsigned rank) {
-            return l.value(rank) == *old ? op_status::erases : op_status::changed;
-          });
-        });
-      });
-      if (s != op_status::yes) continue;
-      size_.add(-1);
+      if (!erase_same(where, *old, op)) continue;
       return false;
     }
     typename values::holder made(std::move(*value));
@@ -912,6 +911,39 @@ bool btree<Key, Value, Sync, Shape>::compute_aside(const search_key& where, key_
 }
 
 // --- erasing ---
+
+// Removes the key if its object is still the same. The caller is pinned.
+template <class Key, class Value, class Sync, class Shape>
+bool btree<Key, Value, Sync, Shape>::erase_same(const search_key& where, const value_slot& object,
+                                                operation& op) {
+  const op_status s = run_changing(op, [&] {
+    return sync_.exclusive([&] {
+      return try_erase(where, op, [&](leaf& l, unsigned rank) {
+        return l.value(rank) == object ? op_status::erases : op_status::changed;
+      });
+    });
+  });
+  if (s != op_status::yes) return false;
+  size_.add(-1);
+  return true;
+}
+
+// Like compute_aside(), with the object itself in place of a copy.
+template <class Key, class Value, class Sync, class Shape>
+template <class Pred>
+bool btree<Key, Value, Sync, Shape>::erase_if(key_argument key, Pred&& pred)
+  requires(values::owns_objects)
+{
+  const search_key where = keys::search_key_of(key);
+  operation op(*this);
+  const epoch_pin pinned;
+  for (;;) {
+    std::optional<value_slot> object;
+    static_cast<void>(run_shared([&] { return try_get(where, object); }));
+    if (!object || !pred(values::view(*object))) return false;
+    if (erase_same(where, *object, op)) return true;
+  }
+}
 
 template <class Key, class Value, class Sync, class Shape>
 bool btree<Key, Value, Sync, Shape>::erase(key_argument key) {

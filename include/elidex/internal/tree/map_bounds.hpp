@@ -97,7 +97,7 @@ class map_bounds {
   }
 
   // Leaves only the keys behind this one, in the direction of the range.
-  void continue_behind(const Key& last) {
+  void continue_behind(const typename keys::argument& last) {
     if (descends_) {
       set_upper_code(tree_key(encoded(last).get()));
       with_upper_ = false;

@@ -2,31 +2,129 @@
 //
 //   for (const auto& [key, value] : map.range(10, 20)) ...
 //   auto first = map.range(all) | std::views::take(10);
+//   for (const auto& r : map.range("a", "q")) copies.push_back(r);   // std::pair<std::string, int>
 //
 // An input range: it can be walked once. The walk copies the next records of the map when it needs
 // them, up to records_at_once, as of one moment.
 //
 // Thread-safety: a range is for one thread at a time. Other threads may use the map.
-// Iterator validity: an iterator is valid until the next ++ and while the range lives. The map must
-// outlive the range, and may change at any time.
+// Iterator validity: an iterator, its record and the record's views are valid until the next ++ and
+// while the range lives. The map must outlive the range, and may change at any time.
 // Errors: begin() and ++ throw std::bad_alloc. The walk may then be continued with the same ++.
 #pragma once
 
-#include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <iterator>
 #include <ranges>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "elidex/internal/tree/key_format.hpp"
 #include "elidex/internal/tree/map_bounds.hpp"
 
 namespace elidex::internal {
 
+// A record with a view in place of its string or bytes. It converts to a pair that owns them.
+template <class KeyView, class ValueView, class Key, class Value>
+struct viewed_record : std::pair<KeyView, ValueView> {
+  // Not the pair's own constructors: with these, records and pairs would convert to each other, and
+  // have no common type.
+  template <class K, class V>
+  viewed_record(K&& key, V&& value)
+      : std::pair<KeyView, ValueView>(std::forward<K>(key), std::forward<V>(value)) {}
+  operator std::pair<Key, Value>() const {
+    return {owned<Key>(this->first), owned<Value>(this->second)};
+  }
+
+ private:
+  template <class T, class View>
+  static T owned(const View& view) {
+    if constexpr (std::same_as<T, View>) {
+      return view;
+    } else {
+      return T(view.begin(), view.end());
+    }
+  }
+};
+
+// The records of one step of a walk. The characters of all strings are in one buffer, because an
+// allocation for each would take longer than the walk.
+template <class Key, class Value>
+class range_batch {
+  using key_view = typename map_key<Key>::view;
+  using value_view = std::conditional_t<std::same_as<Value, std::string>, std::string_view, Value>;
+  static constexpr bool has_views =
+      !std::same_as<key_view, Key> || !std::same_as<value_view, Value>;
+
+ public:
+  using owned_record = std::pair<Key, Value>;
+  using record =
+      std::conditional_t<has_views, viewed_record<key_view, value_view, Key, Value>, owned_record>;
+
+  void clear() noexcept {
+    records_.clear();
+    text_.clear();
+  }
+  void reserve(std::size_t records) {
+    constexpr std::size_t text_each = 24;  // chosen
+    records_.reserve(records);
+    if constexpr (has_views) text_.reserve(records * text_each);
+  }
+  template <class K, class V>
+  void add(K&& key, V&& value) {
+    keep(key);
+    keep(value);
+    records_.emplace_back(std::forward<K>(key), std::forward<V>(value));
+  }
+  // After the last add(). Until then the buffer may move, so a view has only its length.
+  void finish() noexcept {
+    if constexpr (has_views) {
+      const char* at = text_.data();
+      for (record& r : records_) {
+        place(r.first, at);
+        place(r.second, at);
+      }
+    }
+  }
+  std::size_t size() const noexcept { return records_.size(); }
+  const record* begin() const noexcept { return records_.data(); }
+  const record* end() const noexcept { return records_.data() + records_.size(); }
+
+ private:
+  template <class T>
+  static constexpr bool is_view = (!std::same_as<key_view, Key> && std::same_as<T, key_view>) ||
+                                  (!std::same_as<value_view, Value> && std::same_as<T, value_view>);
+  template <class T>
+  void keep(const T& part) {
+    if constexpr (is_view<T>) {
+      const auto* const first = reinterpret_cast<const char*>(part.data());
+      text_.insert(text_.end(), first, first + part.size());
+    }
+  }
+  template <class T>
+  static void place(T& part, const char*& at) noexcept {
+    if constexpr (is_view<T>) {
+      part = T(reinterpret_cast<decltype(part.data())>(at), part.size());
+      at += part.size();
+    }
+  }
+
+  std::vector<record> records_;
+  std::vector<char> text_;  // a moved std::string may have its characters elsewhere
+};
+
 template <class Map>
 class map_range : public std::ranges::view_interface<map_range<Map>> {
+  using batch = range_batch<typename Map::key_type, typename Map::mapped_type>;
+
  public:
-  using value_type = std::pair<typename Map::key_type, typename Map::mapped_type>;
+  using value_type = typename batch::owned_record;
+  using record = typename batch::record;
   // Measured: walks of 100 records need one descent, and longer ones few (docs/decisions/maps.md).
   static constexpr std::size_t records_at_first = 128;
   static constexpr std::size_t records_at_once = 512;
@@ -38,8 +136,8 @@ class map_range : public std::ranges::view_interface<map_range<Map>> {
     using value_type = map_range::value_type;
 
     iterator() = default;
-    const value_type& operator*() const noexcept { return range_->records_[range_->at_]; }
-    const value_type* operator->() const noexcept { return &**this; }
+    const record& operator*() const noexcept { return *range_->at_; }
+    const record* operator->() const noexcept { return &**this; }
     iterator& operator++() {
       range_->advance();
       return *this;
@@ -51,44 +149,69 @@ class map_range : public std::ranges::view_interface<map_range<Map>> {
 
    private:
     friend map_range;
-    bool is_at_end() const noexcept { return range_->at_ == range_->records_.size(); }
+    bool is_at_end() const noexcept { return range_->at_ == range_->end_; }
     explicit iterator(map_range& range) noexcept : range_(&range) {}
     map_range* range_ = nullptr;
   };
 
   map_range(const Map& map, map_bounds<typename Map::key_type> which)
       : map_(&map), left_(std::move(which)) {}
+  // A copy would have views of the strings of the original.
+  map_range(const map_range&) = delete;
+  map_range& operator=(const map_range&) = delete;
+  map_range(map_range&&) = default;
+  map_range& operator=(map_range&&) = default;
+  ~map_range() = default;
 
   iterator begin() {
-    if (records_.empty() && !is_at_end_) fill();
+    if (at_ == nullptr && !is_at_end_) fill();
     return iterator(*this);
   }
   static std::default_sentinel_t end() noexcept { return std::default_sentinel; }
 
  private:
   void advance() {
-    if (at_ + 1 < records_.size() || is_at_end_) {
+    if (at_ + 1 != end_ || is_at_end_) [[likely]] {
       ++at_;
     } else {
-      left_.continue_behind(records_.back().first);
-      fill();
+      fill_behind(at_->first);
     }
   }
+  [[gnu::noinline]] void fill_behind(const auto& key) {
+    left_.continue_behind(key);
+    fill();
+  }
   void fill() {
-    map_->collect(left_, many_, spare_);
+    spare_.clear();
+    spare_.reserve(many_);
+    const auto add = [&](auto&& key, auto&& value) {
+      spare_.add(std::forward<decltype(key)>(key), std::forward<decltype(value)>(value));
+    };
+    map_->scan_range(left_, many_, add);
+    spare_.finish();
     is_at_end_ = spare_.size() < many_;
     many_ = records_at_once;
     std::swap(records_, spare_);
-    at_ = 0;
+    at_ = records_.begin();
+    end_ = records_.end();
   }
 
   const Map* map_;
   map_bounds<typename Map::key_type> left_;
-  std::vector<value_type> records_;
-  std::vector<value_type> spare_;  // the records before these: their memory is used again
-  std::size_t at_ = 0;
+  batch records_;
+  batch spare_;  // the records before these: their memory is used again
+  const record* at_ = nullptr;
+  const record* end_ = nullptr;
   std::size_t many_ = records_at_first;
   bool is_at_end_ = false;  // no records behind these
 };
 
 }  // namespace elidex::internal
+
+// Makes std::views::keys and structured bindings treat the record as a pair.
+template <class KeyView, class ValueView, class Key, class Value>
+struct std::tuple_size<elidex::internal::viewed_record<KeyView, ValueView, Key, Value>>
+    : std::integral_constant<std::size_t, 2> {};
+template <std::size_t N, class KeyView, class ValueView, class Key, class Value>
+struct std::tuple_element<N, elidex::internal::viewed_record<KeyView, ValueView, Key, Value>>
+    : std::tuple_element<N, std::pair<KeyView, ValueView>> {};

@@ -31,7 +31,12 @@
 // Where values have locks of their own (leaf::value_locks), the walk remembers, validates and locks
 // these after the leaf's lock.
 //
-// Under a coarse policy there is nothing to remember or to validate: the region is one moment.
+// A walk that runs out of memory validates what it has, gets more memory, and continues behind its
+// last record. Then it validates all leaves at its end, as if it had never stopped. A walk that
+// locks the leaves begins again.
+//
+// Under a coarse policy there is nothing to remember or to validate: the region is one moment. A
+// walk without memory begins again.
 //
 // A backward walk over several leaves never locks them, because that would be the wrong order. It
 // gives up instead, and the caller collects the whole range forward.
@@ -40,12 +45,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <new>
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
@@ -53,7 +60,7 @@
 namespace elidex::internal {
 
 // A list of trivially copyable items that is filled inside a region, which may not allocate. push()
-// fails when the list is full. grow() is called outside the region. Up to InlineBytes lie in the
+// fails when the list is full. grow() is called outside the region. Up to InlineBytes are in the
 // object itself. Thread-safety: one thread.
 template <class T, std::size_t InlineBytes>
 class staging_buffer {
@@ -78,14 +85,15 @@ class staging_buffer {
   }
   void clear() noexcept { size_ = 0; }
 
-  // Doubles the room and clears the list. Throws std::bad_alloc.
+  // Doubles the room. Throws std::bad_alloc.
   void grow() {
     const std::size_t capacity = std::max<std::size_t>(2 * capacity_, 16);
-    heap_.reset(static_cast<std::byte*>(
+    std::unique_ptr<std::byte, deleter> more(static_cast<std::byte*>(
         ::operator new(capacity * sizeof(T), std::align_val_t{alignof(T)})));
+    std::memcpy(more.get(), data_, size_ * sizeof(T));
+    heap_ = std::move(more);
     data_ = heap_.get();
     capacity_ = capacity;
-    size_ = 0;
   }
 
   std::size_t size() const noexcept { return size_; }
@@ -187,14 +195,16 @@ class range_collector {
   };
 
   template <bool Forward>
-  bool collect(start from) {
+  bool collect(const start& first) {
     if (limit_ == 0) return true;
-    // A range that is certainly long should not begin again for each doubling of its buffers.
+    // A coarse region should not begin again for each doubling, if the range is certainly long.
     if (!one_leaf_ && !end_) {
       const std::size_t surely = std::min<std::size_t>(limit_, 1024);
       while (entries_.room() < surely) entries_.grow();
       while (visited_.room() < (2 * surely / leaf::capacity + 2) * locks_per_leaf) visited_.grow();
     }
+    start from = first;
+    begin_again();
     backoff wait;
     for (unsigned restarts = 0;;) {
       locking_ = racing && Forward && !one_leaf_ && restarts >= optimistic_attempts;
@@ -206,6 +216,10 @@ class range_collector {
         } else {
           entries_.grow();
         }
+        if (racing && !locking_ && entries_.size() != 0) {
+          from = start::beyond(tree_.search_key_of_slot(entries_.items().back().key));
+          continue;
+        }
       } else {
         ++restarts;
         tree_.restarts_.add(1);
@@ -215,19 +229,25 @@ class range_collector {
         }
         wait.once();
       }
+      from = first;
+      begin_again();
     }
   }
-
-  template <bool Forward>
-  op_status attempt(start from) noexcept {
+  void begin_again() noexcept {
     entries_.clear();
     visited_.clear();
+  }
+
+  // Continues the walk at `from`.
+  template <bool Forward>
+  op_status attempt(const start& from) noexcept {
+    if constexpr (!racing) begin_again();  // a region may run more than once
     op_status s = walk<Forward>(from);
     if constexpr (racing) {
       for (const visited& v : visited_.items()) {
         if (locking_) {
           v.lock->unlock_unchanged(v.seen);
-        } else if (s == op_status::yes && !v.lock->validate(v.seen)) {
+        } else if (s != op_status::restart && !v.lock->validate(v.seen)) {
           s = op_status::restart;
         }
       }
