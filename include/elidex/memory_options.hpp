@@ -8,6 +8,11 @@
 // own come from operator new. So do the map's counters and its lists of retired memory, usually
 // some tens of KB.
 //
+// bytes_max limits the bytes that the map requests for what the options cover. It does not count
+// malloc's own overhead, which can add half again for short strings. memory_bytes() estimates this
+// overhead, and includes the objects on the heap, the counters and the lists, but not what values
+// own. So it may exceed bytes_max.
+//
 // Thread-safety: options are values. Several threads may call the resource at the same time.
 // Lifetime: the resource must outlive the map. A map that is moved from keeps its options. The
 // target of a move takes the source's options, and swap() exchanges them.
@@ -29,7 +34,7 @@ struct memory_options {
   bool huge_pages = true;
   // Null means operator new, and mmap() for large tables.
   std::pmr::memory_resource* resource = nullptr;
-  // The limit, including free nodes and retired nodes.
+  // The limit on the bytes requested, including those of free nodes and of retired memory.
   std::size_t bytes_max = std::numeric_limits<std::size_t>::max();
 };
 
