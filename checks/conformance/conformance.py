@@ -36,7 +36,7 @@ GROUPS = {
     "removals": ("erase", "erase_if", "extract"),
     "many keys": ("multi_get", "multi_upsert", "multi_erase"),
     "whole map": ("size", "empty", "clear", "swap"),
-    "ranges": ("scan", "scan_n", "range", "cursor", "split", "erase(bounds)", "bulk_load"),
+    "ranges": ("count", "scan", "scan_n", "range", "cursor", "split", "erase(bounds)", "bulk_load"),
     "neighbours": ("front", "back", "lower_bound", "ceiling", "upper_bound", "floor"),
     "visits": ("for_each",),
 }

@@ -220,10 +220,10 @@ class used_operations {
                                               "empty"};
     const auto more =
         IsOrdered
-            ? std::vector<std::string_view>{"scan",        "scan_n", "range",       "cursor",
-                                            "front",       "back",   "lower_bound", "ceiling",
-                                            "upper_bound", "floor",  "split",       "erase(bounds)",
-                                            "bulk_load"}
+            ? std::vector<std::string_view>{"count",         "scan",        "scan_n", "range",
+                                            "cursor",        "front",       "back",   "lower_bound",
+                                            "ceiling",       "upper_bound", "floor",  "split",
+                                            "erase(bounds)", "bulk_load"}
             : std::vector<std::string_view>{"for_each"};
     all_of_them.insert(all_of_them.end(), more.begin(), more.end());
     return all_of_them;
@@ -452,10 +452,11 @@ struct face_test {
   }
   template <class Bounds>
   records scanned(const Bounds& which) {
-    used.add({"scan", "range", "scan_n"});
+    used.add({"scan", "range", "scan_n", "count"});
     records seen;
     const std::size_t visited = map.scan(which, collecting(seen));
     EXPECT_EQ(visited, seen.size());
+    EXPECT_EQ(map.count(which), seen.size());
     records walked;
     for (const auto& one : map.range(which)) walked.push_back(one);
     compare(walked, seen.begin(), seen.end());
@@ -693,6 +694,8 @@ void values_that_only_move() {
   map.visit("c", [&](const auto&) {
     EXPECT_THROW(static_cast<void>(map.extract("c")), std::logic_error);
   });
+  EXPECT_FALSE(map.erase_if("x", [](const auto&) { return true; }));
+  EXPECT_FALSE(map.erase_if("c", [](const std::unique_ptr<int>& p) { return *p == 4; }));
   EXPECT_EQ(map.size(), 1U);
   Map other;
   swap(map, other);
@@ -709,22 +712,30 @@ void values_that_only_move() {
     EXPECT_EQ(other.bulk_load(std::ranges::subrange(std::move_iterator(records.begin()),
                                                     std::move_iterator(records.end()))),
               1U);
-    used.add({"scan", "scan_n", "split", "erase(bounds)", "bulk_load"});
+    std::vector<std::pair<std::string, std::unique_ptr<int>>> more;
+    more.emplace_back("f", std::make_unique<int>(2));
+    EXPECT_EQ(other.bulk_load(std::move(more)), 1U);
+    other.visit("f", [](const auto& p) { EXPECT_EQ(*p, 2); });
+    EXPECT_EQ(other.count(all), 2U);
+    used.add({"count", "scan", "scan_n", "split", "erase(bounds)", "bulk_load"});
   } else {
     used.add({"for_each"});
   }
+  map.try_emplace("g", new int(6));
+  EXPECT_TRUE(map.erase_if("g", [](const std::unique_ptr<int>& p) { return *p == 6; }));
+  EXPECT_FALSE(map.contains("g"));
   map.clear();
   EXPECT_TRUE(map.empty());
-  used.add({"insert", "upsert", "insert_or_assign", "try_emplace", "contains", "visit", "extract",
-            "erase", "multi_erase", "size", "empty", "swap", "clear"});
+  used.add({"erase_if", "insert", "upsert", "insert_or_assign", "try_emplace", "contains", "visit",
+            "extract", "erase", "multi_erase", "size", "empty", "swap", "clear"});
   if constexpr (IsOrdered) {
     used.record({"get", "at", "multi_get", "get_or_insert", "upsert_with", "multi_upsert", "update",
-                 "compute", "erase_if", "range", "cursor", "front", "back", "lower_bound",
-                 "ceiling", "upper_bound", "floor"},
+                 "compute", "range", "cursor", "front", "back", "lower_bound", "ceiling",
+                 "upper_bound", "floor"},
                 "copies the value");
   } else {
     used.record({"get", "at", "multi_get", "get_or_insert", "upsert_with", "multi_upsert", "update",
-                 "compute", "erase_if"},
+                 "compute"},
                 "copies the value");
   }
 }
@@ -893,6 +904,79 @@ TEST(OrderedMapRange, IsAnInputRange) {
   EXPECT_EQ(seen.back(), 9'998U);
   EXPECT_EQ(std::ranges::count(seen, 9'991U), 1);
   EXPECT_TRUE(std::ranges::is_sorted(seen));
+}
+
+// Strings are views that last until the next step, also when the range has moved.
+TEST(OrderedMapRange, OfStringsHoldsViews) {
+  ordered_map<std::string, std::string> map;
+  std::vector<std::pair<std::string, std::string>> expected;
+  for (int n = 10'000; n < 13'000; ++n) {
+    expected.emplace_back(std::to_string(n), std::string(static_cast<std::size_t>(n % 90), 'v'));
+    map.insert(expected.back().first, expected.back().second);
+  }
+  auto range = map.range(all);
+  static_assert(std::ranges::input_range<decltype(range)>);
+  std::vector<std::pair<std::string, std::string>> seen;
+  seen.push_back(*range.begin());
+  auto moved = std::move(range);
+  for (auto it = ++moved.begin(); it != moved.end(); ++it) seen.push_back(*it);
+  EXPECT_EQ(seen, expected);
+  seen.clear();
+  std::ranges::copy(map.range(all), std::back_inserter(seen));
+  EXPECT_EQ(seen, expected);
+  std::size_t same = 0;
+  for (const std::string_view key : map.range("10100", "10200") | std::views::keys)
+    same += key == expected[100 + same].first ? 1U : 0U;
+  EXPECT_EQ(same, 100U);
+  ordered_map<std::vector<std::byte>, int> bytes;
+  bytes.insert(std::vector<std::byte>{std::byte{7}}, 1);
+  std::vector<std::pair<std::vector<std::byte>, int>> copies;
+  for (const auto& one : bytes.range(all)) copies.push_back(one);
+  EXPECT_EQ(copies.front().first.front(), std::byte{7});
+}
+
+template <class Map>
+void look_ups_in_an_empty_map() {
+  Map map(memory_options{.bytes_max = 1});
+  std::vector<std::string> keys{"a", "b"};
+  std::vector<std::optional<std::string>> found(2, "x");
+  EXPECT_FALSE(map.get("a"));
+  EXPECT_FALSE(map.contains("a"));
+  EXPECT_FALSE(map.visit("a", [](std::string_view) {}));
+  map.multi_get(keys, found);
+  EXPECT_FALSE(found[1]);
+  EXPECT_FALSE(map.erase("a"));
+  EXPECT_FALSE(map.erase_if("a", [](const std::string&) { return true; }));
+  EXPECT_FALSE(map.update("a", [](std::string&) {}));
+  EXPECT_EQ(map.multi_erase(keys), 0U);
+  EXPECT_EQ(visit_all(map, [](auto&&...) {}), 0U);
+  const std::string too_long(70'000, 'k');
+  EXPECT_THROW(static_cast<void>(map.get(too_long)), std::invalid_argument);
+  if constexpr (requires { map.count(all); }) {
+    EXPECT_EQ(map.count(all), 0U);
+    EXPECT_FALSE(map.front());
+    EXPECT_EQ(map.erase(from("a")), 0U);
+    EXPECT_EQ(map.split(3).size(), 1U);
+    EXPECT_EQ(std::ranges::distance(map.range("a", "b")), 0);
+    EXPECT_THROW(map.scan(from(too_long), [](auto&&...) {}), std::invalid_argument);
+  }
+  EXPECT_LE(map.memory_bytes(), sizeof(map));
+}
+TEST(MapFaceOfStrings, LookUpsInAnEmptyMapTakeNoMemory) {
+  look_ups_in_an_empty_map<ordered_map<std::string, std::string>>();
+  look_ups_in_an_empty_map<hash_map<std::string, std::string>>();
+}
+
+TEST(MapFaceOfStrings, TakesListsOfOwnedStrings) {
+  ordered_map<std::string, std::string> map;
+  const std::vector<std::string> keys{"a", "b"};
+  const std::vector<std::string> values{"1", "2"};
+  EXPECT_EQ(map.multi_upsert(keys, values), 2U);
+  std::vector<std::optional<std::string>> found(2);
+  map.multi_get(keys, found);
+  EXPECT_EQ(found[1], "2");
+  EXPECT_EQ(map.get_or_insert("c", "3").first, "3");
+  EXPECT_EQ(map.multi_erase(keys), 2U);
 }
 
 TEST(OrderedMapBulkLoad, IntoAnyMap) {

@@ -392,8 +392,8 @@ void expect_absent(std::string_view name) {
       requires { typename Map::key_equal; }, "`key_equal`, `key_eq()`",
       "Keys are equal if their encodings are.");
   absent(
-      requires(const Map& map, const key& k) { map.count(k); }, "`count()`, `equal_range()`",
-      "`contains()`, and `closed(k, k)` as bounds.");
+      requires(const Map& map, const key& k) { map.equal_range(k); },
+      "`count(key)`, `equal_range()`", "`contains()`, and `closed(k, k)` as bounds.");
   absent(requires(const Map& map) { map.max_size(); }, "`max_size()`", "Memory is the limit.");
   absent(
       requires(const Map& map) { map.bucket_count(); },

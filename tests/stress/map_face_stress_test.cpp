@@ -144,9 +144,9 @@ TEST(MapFaceStressCanary, AReadAndAWriteAreNotAtomic) {
 
 // One thread adds keys at the end and erases them at the front, so that at each moment the map has
 // `length` keys in a row, or one more. Others scan in both directions.
+// Between two steps the first thread waits up to `pauses_max` times.
 template <class Map>
-u64 broken_windows(u64 steps) {
-  constexpr u64 length = 40;
+u64 broken_windows(u64 steps, u64 length = 40, u64 pauses_max = 0) {
   Map map;
   for (u64 key = 0; key < length; ++key) map.insert(key, key);
   std::atomic<bool> done{false};
@@ -156,6 +156,7 @@ u64 broken_windows(u64 steps) {
       for (u64 key = length; key < length + steps; ++key) {
         map.insert(key, key);
         map.erase(key - length);
+        for (u64 pauses = random.below(pauses_max + 1); pauses > 0; --pauses) cpu_pause();
       }
       done = true;
       return;
@@ -189,6 +190,12 @@ using trees =
 TYPED_TEST_SUITE(BoundedScanStress, trees);
 TYPED_TEST(BoundedScanStress, ScansInBothDirectionsAreSnapshots) {
   EXPECT_EQ(broken_windows<TypeParam>(static_cast<u64>(repetitions(5'000))), 0U);
+}
+
+// Longer than a scan's first buffer, so that the scan stops for more memory on its way. At some
+// steps it ends before the next change.
+TYPED_TEST(BoundedScanStress, LongScansAreSnapshots) {
+  EXPECT_EQ(broken_windows<TypeParam>(static_cast<u64>(repetitions(2'000)), 1'000, 2'000), 0U);
 }
 
 // A scan by a cursor is no snapshot.

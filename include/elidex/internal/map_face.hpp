@@ -244,12 +244,14 @@ class map_face {
                           [&](const Value& value) -> bool { return std::invoke(pred, value); });
       });
     } else {
-      bool erased = false;
-      computed(key, [&](std::optional<Value>& value) {
-        erased = value && std::invoke(pred, std::as_const(*value));
-        if (erased) value.reset();
+      return if_made(key, [&](Table&, const tree_argument&) {
+        bool erased = false;
+        computed(key, [&](std::optional<Value>& value) {
+          erased = value && std::invoke(pred, std::as_const(*value));
+          if (erased) value.reset();
+        });
+        return erased;
       });
-      return erased;
     }
   }
   // Removes `key` and returns its value, or std::nullopt if the key is absent. A value that can be
@@ -257,22 +259,23 @@ class map_face {
   // functions that maps call in other threads. From inside a function that a map calls, it throws
   // std::logic_error, with nothing removed.
   std::optional<Value> extract(key_argument key) {
-    if constexpr (!values::is_same) {
-      std::optional<tree_value> taken;
-      table().compute(encoded(key).get(),
-                      [&](std::optional<tree_value>& raw) { taken = std::exchange(raw, {}); });
-      return values::loaded(std::move(taken));
-    } else if constexpr (values::can_be_copied) {
-      std::optional<Value> taken;
-      computed(key, [&](std::optional<Value>& value) {
-        taken.reset();
-        if (value) taken.emplace(*value);
-        value.reset();
-      });
-      return taken;
-    } else {
-      return if_made(key, [](Table& t, const tree_argument& code) { return t.extract(code); });
-    }
+    return if_made(key, [&](Table& t, const tree_argument& code) {
+      if constexpr (!values::is_same) {
+        std::optional<tree_value> taken;
+        t.compute(code, [&](std::optional<tree_value>& raw) { taken = std::exchange(raw, {}); });
+        return values::loaded(std::move(taken));
+      } else if constexpr (values::can_be_copied) {
+        std::optional<Value> taken;
+        t.compute(code, [&](std::optional<Value>& value) {
+          taken.reset();
+          if (value) taken.emplace(*value);
+          value.reset();
+        });
+        return taken;
+      } else {
+        return t.extract(code);
+      }
+    });
   }
 
   // --- many keys ---

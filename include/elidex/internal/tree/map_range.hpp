@@ -13,8 +13,10 @@
 // Errors: begin() and ++ throw std::bad_alloc. The walk may then be continued with the same ++.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <cstring>
 #include <iterator>
 #include <ranges>
 #include <string>
@@ -68,28 +70,25 @@ class range_batch {
 
   void clear() noexcept {
     records_.clear();
-    text_.clear();
+    text_used_ = 0;
   }
   void reserve(std::size_t records) {
-    constexpr std::size_t text_each = 24;  // chosen
     records_.reserve(records);
-    if constexpr (has_views) text_.reserve(records * text_each);
+    if constexpr (has_views) {
+      constexpr std::size_t text_each = 24;  // chosen
+      if (text_.size() < records * text_each) text_.resize(records * text_each);
+    }
   }
   template <class K, class V>
   void add(K&& key, V&& value) {
-    keep(key);
-    keep(value);
-    records_.emplace_back(std::forward<K>(key), std::forward<V>(value));
-  }
-  // After the last add(). Until then the buffer may move, so a view has only its length.
-  void finish() noexcept {
     if constexpr (has_views) {
-      const char* at = text_.data();
-      for (record& r : records_) {
-        place(r.first, at);
-        place(r.second, at);
-      }
+      const std::size_t bytes = text_bytes(key) + text_bytes(value);
+      if (text_.size() - text_used_ < bytes) [[unlikely]]
+        grow_text(bytes);
     }
+    // The key's text first, as grow_text() expects.
+    auto&& kept_key = kept(std::forward<K>(key));
+    records_.emplace_back(std::forward<decltype(kept_key)>(kept_key), kept(std::forward<V>(value)));
   }
   std::size_t size() const noexcept { return records_.size(); }
   const record* begin() const noexcept { return records_.data(); }
@@ -100,14 +99,32 @@ class range_batch {
   static constexpr bool is_view = (!std::same_as<key_view, Key> && std::same_as<T, key_view>) ||
                                   (!std::same_as<value_view, Value> && std::same_as<T, value_view>);
   template <class T>
-  void keep(const T& part) {
-    if constexpr (is_view<T>) {
-      const auto* const first = reinterpret_cast<const char*>(part.data());
-      text_.insert(text_.end(), first, first + part.size());
+  static std::size_t text_bytes(const T& part) noexcept {
+    if constexpr (is_view<T>) return part.size();
+    return 0;
+  }
+  // A view of a copy of the text, for which there is room. Other parts stay as they are.
+  template <class T>
+  decltype(auto) kept(T&& part) noexcept {
+    if constexpr (is_view<std::remove_cvref_t<T>>) {
+      char* const at = text_.data() + text_used_;
+      if (!part.empty()) std::memcpy(at, part.data(), part.size());
+      text_used_ += part.size();
+      return std::remove_cvref_t<T>(reinterpret_cast<decltype(part.data())>(at), part.size());
+    } else {
+      return std::forward<T>(part);
+    }
+  }
+  void grow_text(std::size_t more) {
+    text_.resize(std::max(2 * text_.size(), text_used_ + more));
+    const char* at = text_.data();
+    for (record& r : records_) {
+      move_view(r.first, at);
+      move_view(r.second, at);
     }
   }
   template <class T>
-  static void place(T& part, const char*& at) noexcept {
+  static void move_view(T& part, const char*& at) noexcept {
     if constexpr (is_view<T>) {
       part = T(reinterpret_cast<decltype(part.data())>(at), part.size());
       at += part.size();
@@ -116,6 +133,7 @@ class range_batch {
 
   std::vector<record> records_;
   std::vector<char> text_;  // a moved std::string may have its characters elsewhere
+  std::size_t text_used_ = 0;
 };
 
 template <class Map>
@@ -188,7 +206,6 @@ class map_range : public std::ranges::view_interface<map_range<Map>> {
       spare_.add(std::forward<decltype(key)>(key), std::forward<decltype(value)>(value));
     };
     map_->scan_range(left_, many_, add);
-    spare_.finish();
     is_at_end_ = spare_.size() < many_;
     many_ = records_at_once;
     std::swap(records_, spare_);
