@@ -405,6 +405,20 @@ TEST(Bounds, OfStringsAndBytes) {
   }
 }
 
+TEST(Bounds, OfTheFirstKeyOfAScan) {
+  const auto nothing = [](auto&&...) {};
+  ordered_map<std::uint8_t, int> map{{0, 0}, {44, 0}, {255, 0}};
+  EXPECT_EQ(map.scan_n(300, 9, nothing), 0U);
+  EXPECT_EQ(map.scan_n(-1, 9, nothing), 3U);
+  EXPECT_EQ(map.scan_n(44, 9, nothing), 2U);
+  ordered_map<std::pair<std::string, std::uint8_t>, int> pairs{{{"a", 44}, 0}, {{"b", 0}, 0}};
+  EXPECT_EQ(pairs.scan_n(std::pair("a", 300), 9, nothing), 1U);
+  EXPECT_EQ(pairs.scan_n(std::pair("a", -1), 9, nothing), 2U);
+  column<float> fractions;
+  fractions.insert(0.1F);
+  EXPECT_EQ(fractions.scan_n(0.1, 9, nothing), 1U);
+  EXPECT_EQ(fractions.scan_n(1e300, 9, nothing), 0U);
+}
 TEST(Bounds, OfColumns) {
   column<std::uint8_t> small;
   for (const int n : {0, 44, 255}) small.insert(static_cast<std::uint8_t>(n));

@@ -57,7 +57,8 @@ key_beside<Key> nearest_key(Given given) noexcept {
 }
 template <std::floating_point Key, any_integer Given>
 key_beside<Key> nearest_key(Given given) noexcept {
-  constexpr int digits = static_cast<int>(8 * sizeof(Given)) - ordered_number<Given>::is_signed;
+  constexpr int sign_bits = ordered_number<Given>::is_signed ? 1 : 0;
+  constexpr int digits = static_cast<int>(8 * sizeof(Given)) - sign_bits;
   const auto key = static_cast<Key>(given);
   if (key >= std::ldexp(Key{1}, digits)) return {key, 1};
   const auto rounded = static_cast<Given>(key);
@@ -93,6 +94,11 @@ concept given_for = std::convertible_to<const Given&, typename map_key<Key>::arg
 template <class Given, class Key>
 concept members_for = !std::same_as<Given, Key> && has_members<Given> && has_members<Key> &&
                       std::tuple_size<Given>::value == std::tuple_size<Key>::value;
+
+// Whether a bound of this type may have no equal among the keys.
+template <class Given, class Key>
+concept inexact_for =
+    members_for<Given, Key> || (has_nearest_key<Key, Given> && !std::same_as<Given, Key>);
 
 template <class Key, class Given>
 int add_given(key_bytes& to, const Given& given, bool last);
