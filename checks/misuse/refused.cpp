@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "elidex/hash_map.hpp"
 #include "elidex/ordered_map.hpp"
@@ -44,15 +45,24 @@ void of_a_key_in_place_of_bounds(ordered_map<std::string, int>& map) {
   map.range("a");
 }
 
-void of_other_arguments(ordered_map<std::string, int>& map) {
+void of_other_arguments(ordered_map<std::string, int>& map,
+                        ordered_map<std::pair<int, std::string>, int>& pairs) {
   // ordered_map::erase | "erase() takes a key or bounds"
   map.erase(1);
   // ordered_map::scan_n | "scan_n() takes bounds or a key"
   map.scan_n(1, 1, [](auto&&...) {});
-  // ordered_map::scan | "these bounds are no keys of the map"
+  // ordered_map::scan | "bounds have the type of the map's keys, or one that converts to it"
   map.scan(from(1), [](auto&&...) {});
   // ordered_map::scan | "the prefix of a string is one string"
   map.scan(prefix("a", "b"), [](auto&&...) {});
+  // ordered_map::scan | "the members of the prefix are no members of the keys"
+  map.scan(prefix(1), [](auto&&...) {});
+  // ordered_map::erase | "the members of the prefix are no members of the keys"
+  pairs.erase(prefix(1, 2));
+  // ordered_map::erase | "the bounds of integer keys are integers"
+  pairs.erase(prefix(2.5));
+  // ordered_map::range | "the bounds of integer keys are integers"
+  pairs.range(from(std::pair(2.5F, "a")));
   // ordered_map::try_emplace | "the value cannot be constructed from these arguments"
   map.try_emplace("a", "b");
   // ordered_map::compute | "the function takes a std::optional<Value>&"

@@ -11,9 +11,15 @@
 //   below(b)             key < b       up_to(b)            key <= b
 //   prefix(...)     begins with these  all            every key
 //
-// A range whose upper bound is less than its lower bound is empty. An integer outside
-// the range of the key type is a bound like any other: below(300) is all keys of 8 bits. Bounds
-// copy their arguments, except that they keep the address of a const char* or std::string_view.
+// A range whose upper bound is less than its lower bound is empty.
+//
+// A number of another type than the keys is compared with the keys exactly. below(300) is all keys
+// of 8 bits, prefix(300) is none of them, and above(0.1) has the float 0.1f, which is greater than
+// 0.1. This also holds for the members of pairs and tuples, such as from(std::pair("a", 10)). The
+// bounds of integer keys must be integers. A bound that is no number converts to the key type.
+//
+// Bounds copy their arguments, except that they keep the address of a const char* or
+// std::string_view.
 // Thread-safety: bounds are values.
 // Errors: the constructors throw what the copies throw. The operation that takes the bounds throws
 // std::invalid_argument for a bound that is too long for a key.
@@ -107,6 +113,7 @@ bounds<B> up_to(B b) {
 }
 // One string, for keys that are strings or bytes. Or one or more of the first members of a pair,
 // tuple or array. A string that is the last member of the keys need only begin with the given one.
+// A number that no member equals, such as 0.1 for a float, finds nothing.
 template <class... First>
 prefix_bounds<std::decay_t<First>...> prefix(First&&... first) {
   static_assert(sizeof...(First) > 0, "prefix() takes what the keys begin with");

@@ -216,6 +216,8 @@ class column {
     if constexpr (internal::bounds_of<Bounds, T>) {
       const value_bounds values(which);
       return scan_in(images_in(values), n, fn);
+    } else if constexpr (internal::inexact_for<Bounds, T>) {
+      return scan_n(from(which), n, fn);
     } else {
       static_assert(std::convertible_to<const Bounds&, argument>,
                     "scan_n() takes bounds or a value");

@@ -172,6 +172,8 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   std::size_t scan_n(const Bounds& which, std::size_t n, Fn&& fn) const {
     if constexpr (internal::bounds_of<Bounds, Key>) {
       return scan_range(which_keys(which), n, fn);
+    } else if constexpr (internal::inexact_for<Bounds, Key>) {
+      return scan_n(from(which), n, fn);
     } else {
       static_assert(std::convertible_to<const Bounds&, key_argument>,
                     "scan_n() takes bounds or a key");

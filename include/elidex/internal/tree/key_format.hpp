@@ -186,11 +186,10 @@ struct key_format<Key> : fixed_format<key_format<Key>, Key> {
 template <class Bytes>
 struct bytes_format {
   static constexpr std::size_t fixed_bytes = 0;
-  static std::string_view view_of(const Bytes& key) noexcept {
-    return {reinterpret_cast<const char*>(key.data()), key.size()};
-  }
-  static void add(key_bytes& to, const Bytes& key, bool last) {
-    std::string_view left = view_of(key);
+  // View: Bytes, or what map_key passes in place of them.
+  template <class View>
+  static void add(key_bytes& to, const View& key, bool last) {
+    std::string_view left(reinterpret_cast<const char*>(key.data()), key.size());
     if (last) return to.add(left.data(), left.size());
     for (;;) {
       const std::size_t zero = std::min(left.find('\0'), left.size());

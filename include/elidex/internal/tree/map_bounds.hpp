@@ -10,14 +10,15 @@
 // The keys that begin with some bytes are those from these bytes on, and less than the bytes with
 // the last one incremented. A last byte FF is dropped first. If nothing is left, there is no upper
 // bound.
+// A bound that no key equals becomes the nearest key. Whether the range includes this key follows
+// from which of them is less. Where a member of a pair, tuple or array has no equal, all keys
+// that begin with its nearest one and the members before are on the same side of the bound.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,7 @@
 
 #include "elidex/bounds.hpp"
 #include "elidex/internal/tree/key_format.hpp"
+#include "elidex/internal/tree/nearest_key.hpp"
 #include "elidex/internal/tree/tree_range.hpp"
 
 namespace elidex::internal {
@@ -60,25 +62,20 @@ class map_bounds {
   }
   template <class... First>
   explicit map_bounds(const prefix_bounds<First...>& which) : descends_(which.descends()) {
-    key_bytes bytes;
-    if constexpr (is_bytes) {
-      static_assert(sizeof...(First) == 1, "the prefix of a string is one string");
-      const typename keys::argument first = std::get<0>(which.first());
-      bytes.add(reinterpret_cast<const char*>(first.data()), first.size());
-    } else {
-      static_assert(
-          requires { std::tuple_size<Key>::value; },
-          "prefix() is for strings, bytes, pairs, tuples and arrays");
-      static_assert(sizeof...(First) <= std::tuple_size_v<Key>,
-                    "the prefix has more members than the keys");
-      add_members(bytes, which.first(), std::index_sequence_for<First...>());
+    key_bytes begin;
+    if (add_prefix(begin, which.first()) != 0) {  // no key begins with it
+      be_empty();
+      return;
     }
-    std::string begin(bytes.view());
-    set_lower_code(padded(begin));
-    while (!begin.empty() && begin.back() == '\xff') begin.pop_back();
-    if (begin.empty()) return;
-    begin.back() = static_cast<char>(static_cast<unsigned char>(begin.back()) + 1);
-    set_upper_code(padded(begin));
+    set_lower_code(padded(begin.view()));
+    if (auto end = behind(begin.view())) set_upper_code(*std::move(end));
+  }
+
+  // The same range in the opposite direction: first from its last key to its first.
+  map_bounds descending() const {
+    map_bounds turned = *this;
+    turned.descends_ = !descends_;
+    return turned;
   }
 
   tree_range<tree_argument> get() const noexcept {
@@ -108,55 +105,69 @@ class map_bounds {
   }
 
  private:
-  static constexpr bool is_bytes = requires(typename keys::argument key) {
-    key.data() + key.size();
-  } && std::is_same_v<tree_key, std::string> && !requires { std::tuple_size<Key>::value; };
+  using encoded = typename keys::encoded;
+  // A bound as a code, and how the code compares with it, as in key_beside. No code: the bound is
+  // greater than all keys.
+  struct edge {
+    std::optional<tree_key> code;
+    int order = 0;
+  };
 
   template <class Given>
-  static typename keys::encoded encoded(const Given& key) {
-    static_assert(std::is_convertible_v<const Given&, typename keys::argument>,
-                  "these bounds are no keys of the map");
-    static_assert(!std::is_floating_point_v<Given> || !std::is_integral_v<Key>,
-                  "the bounds of integer keys are integers");
-    return typename keys::encoded(static_cast<typename keys::argument>(key));
-  }
-  // Integers that are no keys of the map bound either all of its keys or none.
-  template <class Given>
-  static constexpr bool is_other_integer =
-      std::is_integral_v<Given> && std::is_integral_v<Key> && !std::is_same_v<Given, Key> &&
-      !std::is_same_v<Given, bool> && !std::is_same_v<Key, bool>;
-  template <class Given>
-  static bool is_below_all(const Given& key) noexcept {
-    if constexpr (is_other_integer<Given>) {
-      return std::is_signed_v<Given> && key < Given{} &&
-             (std::is_unsigned_v<Key> ||
-              static_cast<std::intmax_t>(key) <
-                  static_cast<std::intmax_t>(std::numeric_limits<Key>::min()));
+  static edge edge_at(const Given& given) {
+    static_assert(given_for<Given, Key>,
+                  "bounds have the type of the map's keys, or one that converts to it");
+    if constexpr (!given_for<Given, Key>) {
+      return {};
+    } else if constexpr (members_for<Given, Key>) {
+      key_bytes bytes;
+      const int order = add_given<Key>(bytes, given, true);
+      if (order < 0) return {behind(bytes.view()), 1};
+      return {padded(bytes.view()), order};
+    } else if constexpr (has_nearest_key<Key, Given>) {
+      const key_beside<Key> nearest = nearest_key<Key>(given);
+      return {tree_key(encoded(nearest.key).get()), nearest.order};
     } else {
-      return false;
+      return {tree_key(encoded(static_cast<typename keys::argument>(given)).get()), 0};
     }
   }
   template <class Given>
-  static bool is_above_all(const Given& key) noexcept {
-    if constexpr (is_other_integer<Given>) {
-      return (std::is_unsigned_v<Given> || !(key < Given{})) &&
-             static_cast<std::uintmax_t>(key) >
-                 static_cast<std::uintmax_t>(std::numeric_limits<Key>::max());
+  void bound_below(const Given& given) {
+    edge at = edge_at(given);
+    if (!at.code) return be_empty();
+    if (at.order != 0) without_lower_ = at.order < 0;
+    set_lower_code(*std::move(at.code));
+  }
+  template <class Given>
+  void bound_above(const Given& given) {
+    edge at = edge_at(given);
+    if (!at.code) return;
+    if (at.order != 0) with_upper_ = at.order < 0;
+    set_upper_code(*std::move(at.code));
+  }
+  // Adds what the keys begin with, and returns 0 if keys can begin with it.
+  template <class... First>
+  static int add_prefix(key_bytes& to, const std::tuple<First...>& first) {
+    if constexpr (std::is_base_of_v<bytes_format<Key>, key_format<Key>>) {
+      static_assert(sizeof...(First) == 1, "the prefix of a string is one string");
+      return add_prefix_members<std::tuple<Key>>(to, first, std::index_sequence<0>());
     } else {
-      return false;
+      static_assert(has_members<Key>, "prefix() is for strings, bytes, pairs, tuples and arrays");
+      static_assert(sizeof...(First) <= std::tuple_size_v<Key>,
+                    "the prefix has more members than the keys");
+      return add_prefix_members<Key>(to, first, std::index_sequence_for<First...>());
     }
   }
-  template <class Given>
-  void bound_below(const Given& key) {
-    if (is_below_all(key)) return;
-    if (is_above_all(key)) return be_empty();
-    set_lower_code(tree_key(encoded(key).get()));
-  }
-  template <class Given>
-  void bound_above(const Given& key) {
-    if (is_above_all(key)) return;
-    if (is_below_all(key)) return be_empty();
-    set_upper_code(tree_key(encoded(key).get()));
+  template <class Members, class... First, std::size_t... I>
+  static int add_prefix_members(key_bytes& to, const std::tuple<First...>& first,
+                                std::index_sequence<I...> which) {
+    constexpr bool are_members = (given_for<First, std::tuple_element_t<I, Members>> && ...);
+    static_assert(are_members, "the members of the prefix are no members of the keys");
+    if constexpr (are_members) {
+      return add_given_members<Members>(to, first, true, which);
+    } else {
+      return 0;
+    }
   }
   void be_empty() noexcept { is_empty_ = true; }
   void set_lower_code(tree_key key) {
@@ -168,14 +179,6 @@ class map_bounds {
     has_upper_ = true;
   }
 
-  template <class Members, std::size_t... I>
-  static void add_members(key_bytes& to, const Members& members, std::index_sequence<I...>) {
-    constexpr std::size_t size = std::tuple_size_v<Key>;
-    (key_format<std::tuple_element_t<I, Key>>::add(
-         to, static_cast<std::tuple_element_t<I, Key>>(std::get<I>(members)), I + 1 == size),
-     ...);
-  }
-
   // The tree's key with these bytes and zeros behind them.
   static tree_key padded(std::string_view bytes) {
     if constexpr (std::is_same_v<tree_key, std::string>) {
@@ -185,6 +188,14 @@ class map_bounds {
       std::copy(bytes.begin(), bytes.end(), whole.begin());
       return key_of_bytes<tree_key>(whole);
     }
+  }
+
+  // The code behind all keys that begin with these bytes. None if there is no such code.
+  static std::optional<tree_key> behind(std::string_view bytes) {
+    std::string end(bytes.substr(0, bytes.find_last_not_of('\xff') + 1));
+    if (end.empty()) return std::nullopt;
+    end.back() = static_cast<char>(static_cast<unsigned char>(end.back()) + 1);
+    return padded(end);
   }
 
   // Not std::optional, about which GCC 12 warns without cause when it holds a string.
