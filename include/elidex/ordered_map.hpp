@@ -254,8 +254,8 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   // fifteen sixteenths, and shows all records at one moment. If it throws, the map stays empty.
   // Into a map with keys, it inserts each record by itself. If it throws, the records inserted
   // before stay. Throws std::invalid_argument if the keys do not ascend, and std::logic_error if
-  // the map was empty and another thread fills it meanwhile. From a container passed as an rvalue it
-  // moves the values, also if it throws.
+  // the map was empty and another thread fills it meanwhile. It moves the values out
+  // of a container that is passed as an rvalue, also if it throws.
   template <std::ranges::input_range Range>
   std::size_t bulk_load(Range&& sorted);
 
@@ -393,7 +393,8 @@ std::size_t ordered_map<Key, Value>::bulk_load(Range&& sorted) {
         r.second;
       }, "bulk_load() takes pairs: key and value");
   // A container that the caller gives up.
-  constexpr bool may_move = !std::is_lvalue_reference_v<Range> && !std::ranges::view<Range>;
+  constexpr bool may_move = !std::is_lvalue_reference_v<Range> && !std::ranges::view<Range> &&
+                            !std::ranges::borrowed_range<Range>;
   static_assert(values::can_be_copied || may_move || !std::is_lvalue_reference_v<given>,
                 "bulk_load() copies the values: pass std::move(records)");
   std::size_t added = 0;

@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -977,6 +978,61 @@ TEST(MapFaceOfStrings, TakesListsOfOwnedStrings) {
   EXPECT_EQ(found[1], "2");
   EXPECT_EQ(map.get_or_insert("c", "3").first, "3");
   EXPECT_EQ(map.multi_erase(keys), 2U);
+}
+
+TEST(MapFaceOfStrings, TakesRangesThatMakeTheirStrings) {
+  ordered_map<std::string, std::string> map;
+  const std::vector<int> numbers{1, 2, 3};
+  const auto texts = std::views::transform(
+      numbers, [](int n) { return "a text that is on the heap " + std::to_string(n); });
+  EXPECT_EQ(map.multi_upsert(texts, texts), 3U);
+  EXPECT_EQ(map.get(texts[2]), texts[2]);
+  EXPECT_EQ(map.multi_erase(texts), 3U);
+}
+
+// Values that are views are the caller's, and not copied.
+TEST(OrderedMapRange, LeavesValuesThatAreViewsAlone) {
+  static constexpr std::string_view text = "abcdefgh";
+  ordered_map<std::string, std::string_view> map;
+  for (std::size_t n = 0; n < 900; ++n) map.insert(std::to_string(n), text.substr(n % 8, 1));
+  for (const auto& [key, value] : map.range(all)) {
+    EXPECT_GE(value.data(), text.data());
+    EXPECT_LT(value.data(), text.data() + text.size());
+  }
+}
+
+TEST(OrderedMapRange, CopiesAreAtTheSameRecord) {
+  ordered_map<std::string, int> map;
+  for (int n = 100; n < 900; ++n) map.insert(std::to_string(n), n);
+  auto range = map.range(all);
+  auto at = range.begin();
+  ++at;
+  auto copy = range;
+  auto moved = std::move(range);
+  EXPECT_EQ(copy.begin()->first, "101");
+  EXPECT_NE(copy.begin()->first.data(), moved.begin()->first.data());
+  EXPECT_EQ(std::ranges::distance(moved), 799);
+  EXPECT_EQ(std::ranges::distance(copy | std::views::take(5)), 5);
+}
+
+struct metres {
+  double number;
+  explicit operator double() const { return number; }
+};
+TEST(MapFaceOfStrings, MakesValuesOfWhatIsGiven) {
+  ordered_map<int, double> numbers;
+  EXPECT_EQ(numbers.get_or_insert(1, [] { return metres{2}; }).first, 2);
+  // A value that is a function is not called.
+  ordered_map<int, std::function<int()>> functions;
+  const std::function<int()> seven = [] { return 7; };
+  EXPECT_EQ(functions.get_or_insert(1, seven).first(), 7);
+  EXPECT_TRUE(functions.upsert_with(2, seven, [](std::function<int()>&) {}));
+  hash_map<bool, bool> flags;
+  const std::vector<bool> both{true, false};
+  flags.multi_upsert(both, both);
+  std::vector<std::optional<bool>> found(2);
+  flags.multi_get(both, found);
+  EXPECT_EQ(found[1], false);
 }
 
 TEST(OrderedMapBulkLoad, IntoAnyMap) {

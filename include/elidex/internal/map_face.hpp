@@ -6,9 +6,12 @@
 // Table is a tree or a hash table. Maker makes it.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <functional>
+#include <initializer_list>
+#include <memory>
 #include <optional>
 #include <ranges>
 #include <span>
@@ -23,16 +26,6 @@
 
 namespace elidex::internal {
 
-// A range of items that is no std::span of `Item`, and that converts to such items.
-template <class Range, class Item>
-concept items_to_convert = std::ranges::input_range<const Range> &&
-                           !std::convertible_to<const Range&, std::span<const Item>> &&
-                           std::convertible_to<std::ranges::range_reference_t<const Range>, Item>;
-template <class Item, class Range>
-std::vector<Item> converted(const Range& items) {
-  return std::vector<Item>(std::ranges::begin(items), std::ranges::end(items));
-}
-
 template <class Key, class Value, class Table, class Maker>
 class map_face {
  protected:
@@ -43,6 +36,7 @@ class map_face {
   using holder = typename values::holder;
   using tree_value = typename values::tree_value;
   static constexpr bool passes_keys = std::same_as<typename keys::argument, tree_argument>;
+  using key_item = std::remove_cvref_t<typename keys::argument>;
 
  public:
   using key_type = Key;
@@ -51,10 +45,6 @@ class map_face {
   using key_argument = typename keys::argument;
   // const Value&, std::string_view, or a Value that is moved from.
   using value_argument = typename values::argument;
-
-  // The elements of the lists that multi_get() and the like take.
-  using key_item = std::remove_cvref_t<key_argument>;
-  using value_item = std::remove_cvref_t<value_argument>;
 
   // --- looking up ---
 
@@ -94,37 +84,33 @@ class map_face {
   // memory, which makes them two to three times as fast as get() in a large map. Throws
   // std::invalid_argument if `found` is shorter than `wanted`, before any look-up. If a look-up
   // throws, some elements of `found` may have been set.
-  void multi_get(std::span<const key_item> wanted, std::span<std::optional<Value>> found) const {
+  template <std::ranges::input_range Keys>
+  void multi_get(Keys&& wanted, std::span<std::optional<Value>> found) const {
     static_assert(values::can_be_copied, "multi_get() copies the values: use visit()");
-    if (found.size() < wanted.size())
-      throw std::invalid_argument("elidex: multi_get: fewer values than keys (expected as many)");
-    if (table_if_made() == nullptr) {
-      for (std::size_t i = 0; i < wanted.size(); ++i) found[i] = get(wanted[i]);
-    } else if constexpr (values::is_same && passes_keys) {
-      table().multi_get(wanted, found);
+    using given = std::ranges::range_reference_t<Keys>;
+    if constexpr (std::convertible_to<Keys, std::span<const key_item>>) {
+      get_many(wanted, found);
     } else {
-      std::vector<encoded> codes;
-      codes.reserve(wanted.size());
-      for (const auto& key : wanted) codes.emplace_back(key);
-      std::vector<std::remove_cvref_t<tree_argument>> all;
-      all.reserve(wanted.size());
-      for (const encoded& code : codes) all.push_back(code.get());
-      if constexpr (values::is_same) {
-        table().multi_get(all, found);
+      static_assert(std::convertible_to<given, key_argument>, "the range has no keys of the map");
+      static_assert(!std::ranges::view<key_item> || std::is_lvalue_reference_v<given> ||
+                        std::same_as<std::remove_cvref_t<given>, key_item>,
+                    "the range makes temporary strings: collect them first");
+      // A std::vector<bool> is no span.
+      constexpr bool is_bool = std::same_as<key_item, bool>;
+      std::vector<std::conditional_t<is_bool, char, key_item>> items;
+      for (auto&& key : wanted) items.push_back(static_cast<key_item>(key));
+      if constexpr (is_bool) {
+        const auto both = std::make_unique<bool[]>(items.size());
+        std::ranges::copy(items, both.get());
+        get_many({both.get(), items.size()}, found);
       } else {
-        std::vector<std::optional<tree_value>> raw(wanted.size());
-        table().multi_get(all, raw);
-        for (std::size_t i = 0; i < raw.size(); ++i) {
-          found[i].reset();
-          if (raw[i]) found[i].emplace(values::loaded(*raw[i]));
-        }
+        get_many(items, found);
       }
     }
   }
-  // The same for keys of any range, such as a std::vector<std::string>.
-  template <items_to_convert<key_item> Keys>
-  void multi_get(const Keys& wanted, std::span<std::optional<Value>> found) const {
-    multi_get(std::span<const key_item>(converted<key_item>(wanted)), found);
+  void multi_get(std::initializer_list<key_item> wanted,
+                 std::span<std::optional<Value>> found) const {
+    multi_get(std::span<const key_item>(wanted.begin(), wanted.size()), found);
   }
 
   // --- adding ---
@@ -159,11 +145,11 @@ class map_face {
   std::pair<Value, bool> get_or_insert(key_argument key, Make&& make) {
     static_assert(values::can_be_copied, "get_or_insert() copies the value: use try_emplace()");
     if constexpr (values::is_plain && values::is_same) {
-      return table().get_or_insert(encoded(key).get(), [&]() -> Value { return made_by(make); });
+      return table().get_or_insert(encoded(key).get(), [&] { return Value(made_by(make)); });
     } else {
       bool added = false;
       std::optional<Value> result;
-      computed(key, [&](std::optional<Value>& value) {
+      computed(table(), encoded(key).get(), [&](std::optional<Value>& value) {
         added = !value;
         if (added) value.emplace(made_by(make));
         result.emplace(*value);
@@ -185,8 +171,10 @@ class map_face {
         return t.update(code, [&](Value& value) { std::invoke(fn, value); });
       });
     } else {
-      return computed(key, [&](std::optional<Value>& value) {
-        if (value) std::invoke(fn, *value);
+      return if_made(key, [&](Table& t, const tree_argument& code) {
+        return computed(t, code, [&](std::optional<Value>& value) {
+          if (value) std::invoke(fn, *value);
+        });
       });
     }
   }
@@ -199,7 +187,7 @@ class map_face {
                   "upsert_with() changes a copy: use std::shared_ptr values");
     check_value_change<Change>();
     bool added = false;
-    computed(key, [&](std::optional<Value>& value) {
+    computed(table(), encoded(key).get(), [&](std::optional<Value>& value) {
       added = !value;
       if (value) {
         std::invoke(change, *value);
@@ -223,7 +211,7 @@ class map_face {
                   "the function takes a std::optional<Value>&");
     static_assert(!std::invocable<Fn&, std::optional<Value>>,
                   "the function takes a reference: what it does to a copy is lost");
-    return computed(key, fn);
+    return computed(table(), encoded(key).get(), fn);
   }
 
   // --- erasing ---
@@ -244,9 +232,9 @@ class map_face {
                           [&](const Value& value) -> bool { return std::invoke(pred, value); });
       });
     } else {
-      return if_made(key, [&](Table&, const tree_argument&) {
+      return if_made(key, [&](Table& t, const tree_argument& code) {
         bool erased = false;
-        computed(key, [&](std::optional<Value>& value) {
+        computed(t, code, [&](std::optional<Value>& value) {
           erased = value && std::invoke(pred, std::as_const(*value));
           if (erased) value.reset();
         });
@@ -284,31 +272,33 @@ class map_face {
   // call is atomic; the whole is not. With the same key twice, the last value stays. Throws
   // std::invalid_argument, before any change, if there are not as many values as keys. After
   // another exception the changes made so far stay.
-  std::size_t multi_upsert(std::span<const key_item> wanted, std::span<const value_item> given) {
+  template <std::ranges::forward_range Keys, std::ranges::forward_range Values>
+  std::size_t multi_upsert(Keys&& wanted, Values&& given) {
     static_assert(values::can_be_copied, "multi_upsert() copies the values: use upsert()");
-    if (given.size() != wanted.size())
+    static_assert(std::convertible_to<std::ranges::range_reference_t<Keys>, key_argument>,
+                  "the range has no keys of the map");
+    static_assert(std::convertible_to<std::ranges::range_reference_t<Values>, value_argument>,
+                  "the range has no values of the map");
+    if (std::ranges::distance(given) != std::ranges::distance(wanted))
       throw std::invalid_argument("elidex: multi_upsert: as many values as keys expected");
     std::size_t added = 0;
-    for (std::size_t i = 0; i < wanted.size(); ++i) added += upsert(wanted[i], given[i]) ? 1U : 0U;
+    auto value = std::ranges::begin(given);
+    for (auto&& key : wanted) {
+      added +=
+          upsert(static_cast<key_argument>(key), static_cast<value_argument>(*value)) ? 1U : 0U;
+      ++value;
+    }
     return added;
-  }
-  // The same for keys and values of any two ranges.
-  template <std::ranges::input_range Keys, std::ranges::input_range Values>
-    requires(items_to_convert<Keys, key_item> || items_to_convert<Values, value_item>)
-  std::size_t multi_upsert(const Keys& wanted, const Values& given) {
-    return multi_upsert(std::span<const key_item>(converted<key_item>(wanted)),
-                        std::span<const value_item>(converted<value_item>(given)));
   }
   // Calls erase() for each key in order. Returns the number of removed keys. Each call is atomic;
   // the whole is not.
-  std::size_t multi_erase(std::span<const key_item> wanted) {
+  template <std::ranges::input_range Keys>
+  std::size_t multi_erase(Keys&& wanted) {
+    static_assert(std::convertible_to<std::ranges::range_reference_t<Keys>, key_argument>,
+                  "the range has no keys of the map");
     std::size_t erased = 0;
-    for (const auto& key : wanted) erased += erase(key) ? 1U : 0U;
+    for (auto&& key : wanted) erased += erase(static_cast<key_argument>(key)) ? 1U : 0U;
     return erased;
-  }
-  template <items_to_convert<key_item> Keys>
-  std::size_t multi_erase(const Keys& wanted) {
-    return multi_erase(std::span<const key_item>(converted<key_item>(wanted)));
   }
 
   // --- the whole map ---
@@ -368,7 +358,8 @@ class map_face {
   // The value, or what the function returns.
   template <class Make>
   static decltype(auto) made_by(Make& make) {
-    if constexpr (std::invocable<Make&>) {
+    constexpr bool is_value = std::same_as<std::remove_cvref_t<Make>, Value>;
+    if constexpr (!is_value && std::invocable<Make&>) {
       return std::invoke(make);
     } else {
       static_assert(std::constructible_from<Value, const Make&>,
@@ -378,19 +369,46 @@ class map_face {
   }
   // compute() without its assertions.
   template <class Fn>
-  bool computed(key_argument key, Fn&& fn) {
+  static bool computed(Table& t, const tree_argument& code, Fn&& fn) {
     if constexpr (!values::can_be_copied) {
       return false;  // the caller has refused this with a static_assert
     } else if constexpr (values::is_same) {
-      return table().compute(encoded(key).get(),
-                             [&](std::optional<Value>& value) { std::invoke(fn, value); });
+      return t.compute(code, [&](std::optional<Value>& value) { std::invoke(fn, value); });
     } else {
-      return table().compute(encoded(key).get(), [&](std::optional<tree_value>& raw) {
+      return t.compute(code, [&](std::optional<tree_value>& raw) {
         std::optional<Value> value = values::loaded(std::optional<tree_value>(raw));
         std::invoke(fn, value);
         raw.reset();
         if (value) raw.emplace(values::stored(*value));
       });
+    }
+  }
+  // multi_get() without its assertions.
+  void get_many(std::span<const key_item> wanted, std::span<std::optional<Value>> found) const {
+    if (found.size() < wanted.size())
+      throw std::invalid_argument("elidex: multi_get: fewer values than keys (expected as many)");
+    const Table* const made = table_if_made();
+    if constexpr (values::is_same && passes_keys) {
+      if (made != nullptr) return made->multi_get(wanted, found);
+    }
+    std::vector<encoded> codes;
+    codes.reserve(wanted.size());
+    for (const auto& key : wanted) codes.emplace_back(key);
+    std::vector<std::remove_cvref_t<tree_argument>> all;
+    all.reserve(wanted.size());
+    for (const encoded& code : codes) all.push_back(code.get());
+    if (made == nullptr) {
+      for (const auto& code : all) check(code);
+      for (std::size_t i = 0; i < all.size(); ++i) found[i].reset();
+    } else if constexpr (values::is_same) {
+      made->multi_get(all, found);
+    } else {
+      std::vector<std::optional<tree_value>> raw(wanted.size());
+      made->multi_get(all, raw);
+      for (std::size_t i = 0; i < raw.size(); ++i) {
+        found[i].reset();
+        if (raw[i]) found[i].emplace(values::loaded(*raw[i]));
+      }
     }
   }
 

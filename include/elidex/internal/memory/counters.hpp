@@ -133,6 +133,7 @@ class busy_counter {
       guests.fetch_add(amount, std::memory_order_relaxed);
     }
     std::int64_t sum() const noexcept {
+      // relaxed: pairs with both additions
       return owners.load(std::memory_order_relaxed) + guests.load(std::memory_order_relaxed);
     }
   };
@@ -147,14 +148,11 @@ class busy_counter {
       first_.add_as_owner(amount);
       return;
     }
-    // relaxed: hints. A guest that finds the owner's sum changed has met the owner.
-    const std::int64_t owners = first_.owners.load(std::memory_order_relaxed);
-    if (owners != owners_seen_.load(std::memory_order_relaxed)) {
-      owners_seen_.store(owners, std::memory_order_relaxed);
-      if (meetings_.fetch_add(1, std::memory_order_relaxed) >= meetings_max) spread();
-    }
-    std::int64_t seen = first_.guests.load(std::memory_order_relaxed);
-    if (!first_.guests.compare_exchange_strong(seen, seen + amount, std::memory_order_relaxed)) {
+    // A guest that finds the owner's sum changed has met the owner.
+    const std::int64_t owners = first_.owners.load();
+    if (owners_seen_.exchange(owners) != owners && meetings_.fetch_add(1) >= meetings_max) spread();
+    std::int64_t seen = first_.guests.load();
+    if (!first_.guests.compare_exchange_strong(seen, seen + amount)) {
       spread();
       first_.add_as_guest(amount);
     }

@@ -60,13 +60,25 @@ template <class Key, class Value>
 class range_batch {
   using key_view = typename map_key<Key>::view;
   using value_view = std::conditional_t<std::same_as<Value, std::string>, std::string_view, Value>;
-  static constexpr bool has_views =
-      !std::same_as<key_view, Key> || !std::same_as<value_view, Value>;
+  static constexpr bool views_key = !std::same_as<key_view, Key>;
+  static constexpr bool views_value = !std::same_as<value_view, Value>;
+  static constexpr bool has_views = views_key || views_value;
 
  public:
   using owned_record = std::pair<Key, Value>;
   using record =
       std::conditional_t<has_views, viewed_record<key_view, value_view, Key, Value>, owned_record>;
+
+  range_batch() = default;
+  range_batch(const range_batch& other)
+      : records_(other.records_), text_(other.text_), text_used_(other.text_used_) {
+    move_views();
+  }
+  range_batch& operator=(const range_batch&) = delete;
+  // The buffers keep their addresses.
+  range_batch(range_batch&&) = default;
+  range_batch& operator=(range_batch&&) = default;
+  ~range_batch() = default;
 
   void clear() noexcept {
     records_.clear();
@@ -82,31 +94,29 @@ class range_batch {
   template <class K, class V>
   void add(K&& key, V&& value) {
     if constexpr (has_views) {
-      const std::size_t bytes = text_bytes(key) + text_bytes(value);
+      const std::size_t bytes = text_bytes<views_key>(key) + text_bytes<views_value>(value);
       if (text_.size() - text_used_ < bytes) [[unlikely]]
         grow_text(bytes);
     }
     // The key's text first, as grow_text() expects.
-    auto&& kept_key = kept(std::forward<K>(key));
-    records_.emplace_back(std::forward<decltype(kept_key)>(kept_key), kept(std::forward<V>(value)));
+    auto&& kept_key = kept<views_key>(std::forward<K>(key));
+    records_.emplace_back(std::forward<decltype(kept_key)>(kept_key),
+                          kept<views_value>(std::forward<V>(value)));
   }
   std::size_t size() const noexcept { return records_.size(); }
   const record* begin() const noexcept { return records_.data(); }
   const record* end() const noexcept { return records_.data() + records_.size(); }
 
  private:
-  template <class T>
-  static constexpr bool is_view = (!std::same_as<key_view, Key> && std::same_as<T, key_view>) ||
-                                  (!std::same_as<value_view, Value> && std::same_as<T, value_view>);
-  template <class T>
+  template <bool IsView, class T>
   static std::size_t text_bytes(const T& part) noexcept {
-    if constexpr (is_view<T>) return part.size();
+    if constexpr (IsView) return part.size();
     return 0;
   }
   // A view of a copy of the text, for which there is room. Other parts stay as they are.
-  template <class T>
+  template <bool IsView, class T>
   decltype(auto) kept(T&& part) noexcept {
-    if constexpr (is_view<std::remove_cvref_t<T>>) {
+    if constexpr (IsView) {
       char* const at = text_.data() + text_used_;
       if (!part.empty()) std::memcpy(at, part.data(), part.size());
       text_used_ += part.size();
@@ -117,15 +127,21 @@ class range_batch {
   }
   void grow_text(std::size_t more) {
     text_.resize(std::max(2 * text_.size(), text_used_ + more));
-    const char* at = text_.data();
-    for (record& r : records_) {
-      move_view(r.first, at);
-      move_view(r.second, at);
+    move_views();
+  }
+  // After the buffer has moved.
+  void move_views() noexcept {
+    if constexpr (has_views) {
+      const char* at = text_.data();
+      for (record& r : records_) {
+        move_view<views_key>(r.first, at);
+        move_view<views_value>(r.second, at);
+      }
     }
   }
-  template <class T>
+  template <bool IsView, class T>
   static void move_view(T& part, const char*& at) noexcept {
-    if constexpr (is_view<T>) {
+    if constexpr (IsView) {
       part = T(reinterpret_cast<decltype(part.data())>(at), part.size());
       at += part.size();
     }
@@ -174,11 +190,37 @@ class map_range : public std::ranges::view_interface<map_range<Map>> {
 
   map_range(const Map& map, map_bounds<typename Map::key_type> which)
       : map_(&map), left_(std::move(which)) {}
-  // A copy would have views of the strings of the original.
-  map_range(const map_range&) = delete;
-  map_range& operator=(const map_range&) = delete;
-  map_range(map_range&&) = default;
-  map_range& operator=(map_range&&) = default;
+  // A copy is at the same record.
+  map_range(const map_range& other)
+      : map_(other.map_),
+        left_(other.left_),
+        records_(other.records_),
+        many_(other.many_),
+        is_at_end_(other.is_at_end_) {
+    if (other.at_ == nullptr) return;
+    at_ = records_.begin() + (other.at_ - other.records_.begin());
+    end_ = records_.end();
+  }
+  map_range(map_range&& other) noexcept
+      : map_(other.map_),
+        left_(std::move(other.left_)),
+        records_(std::move(other.records_)),
+        spare_(std::move(other.spare_)),
+        at_(std::exchange(other.at_, nullptr)),
+        end_(std::exchange(other.end_, nullptr)),
+        many_(other.many_),
+        is_at_end_(std::exchange(other.is_at_end_, true)) {}
+  map_range& operator=(map_range other) noexcept {
+    std::swap(map_, other.map_);
+    std::swap(left_, other.left_);
+    std::swap(records_, other.records_);
+    std::swap(spare_, other.spare_);
+    std::swap(at_, other.at_);
+    std::swap(end_, other.end_);
+    std::swap(many_, other.many_);
+    std::swap(is_at_end_, other.is_at_end_);
+    return *this;
+  }
   ~map_range() = default;
 
   iterator begin() {
@@ -213,7 +255,7 @@ class map_range : public std::ranges::view_interface<map_range<Map>> {
     end_ = records_.end();
   }
 
-  const Map* map_;
+  const Map* map_ = nullptr;
   map_bounds<typename Map::key_type> left_;
   batch records_;
   batch spare_;  // the records before these: their memory is used again

@@ -197,6 +197,7 @@ class range_collector {
   template <bool Forward>
   bool collect(const start& first) {
     if (limit_ == 0) return true;
+    begin_again();
     // A coarse region should not begin again for each doubling, if the range is certainly long.
     if (!one_leaf_ && !end_) {
       const std::size_t surely = std::min<std::size_t>(limit_, 1024);
@@ -204,18 +205,13 @@ class range_collector {
       while (visited_.room() < (2 * surely / leaf::capacity + 2) * locks_per_leaf) visited_.grow();
     }
     start from = first;
-    begin_again();
     backoff wait;
     for (unsigned restarts = 0;;) {
       locking_ = racing && Forward && !one_leaf_ && restarts >= optimistic_attempts;
       const op_status s = tree_.range_region([&] { return attempt<Forward>(from); });
       if (s == op_status::yes) return true;
+      if (lacked_memory_) grow();
       if (s == op_status::need_memory) {
-        if (visited_.room() < locks_per_leaf) {
-          visited_.grow();
-        } else {
-          entries_.grow();
-        }
         if (racing && !locking_ && entries_.size() != 0) {
           from = start::beyond(tree_.search_key_of_slot(entries_.items().back().key));
           continue;
@@ -233,6 +229,13 @@ class range_collector {
       begin_again();
     }
   }
+  void grow() {
+    if (visited_.room() < locks_per_leaf) {
+      visited_.grow();
+    } else {
+      entries_.grow();
+    }
+  }
   void begin_again() noexcept {
     entries_.clear();
     visited_.clear();
@@ -243,6 +246,7 @@ class range_collector {
   op_status attempt(const start& from) noexcept {
     if constexpr (!racing) begin_again();  // a region may run more than once
     op_status s = walk<Forward>(from);
+    lacked_memory_ = s == op_status::need_memory;
     if constexpr (racing) {
       for (const visited& v : visited_.items()) {
         if (locking_) {
@@ -441,6 +445,7 @@ class range_collector {
   std::optional<end> end_;
   bool one_leaf_ = false;
   bool locking_ = false;
+  bool lacked_memory_ = false;  // the last attempt ended for that
   staging_buffer<entry, 4096> entries_;
   staging_buffer<visited, 512> visited_;
   [[no_unique_address]] typename leaf::ordered_view view_;

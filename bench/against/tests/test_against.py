@@ -1,0 +1,64 @@
+import contextlib
+import io
+import json
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import against
+
+FAKE = """#!/bin/sh
+echo '{"commit": "abc", "machine": {}, "runs": [{"workload": "e", "mops": %s}]}'
+"""
+
+
+class Against(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = Path(directory.name)
+
+    def program(self, name, mops):
+        path = self.directory / name
+        path.write_text(FAKE % mops)
+        path.chmod(0o755)
+        return path
+
+    def run_with(self, *more):
+        said = io.StringIO()
+        words = ["--elidex", str(self.program("new", 3)), "--other", str(self.program("old", 2)), "--other-commit", "def",
+                 "--json", str(self.directory / "out.json"), "--only", "scans of 100", *more]
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            status = against.main(words)
+        return status, said.getvalue()
+
+    def test_a_row_is_the_median_of_the_rounds_ratios(self):
+        status, said = self.run_with()
+        self.assertEqual(status, 0, said)
+        content = json.loads((self.directory / "out.json").read_text())
+        self.assertEqual([row["ratio"] for row in content["rows"]], [1.5, 1.5])
+        self.assertEqual(content["against"], {"commit": "def", "allocator": "debian"})
+        self.assertEqual(len(content["rows"][0]["raw_mops_other"]), against.ROUNDS)
+        self.assertIn("0 of 2 rows reach their goal", said)
+
+    def test_a_program_that_fails_ends_it_in_one_line(self):
+        self.program("old", 0)
+        status, said = self.run_with("--other", str(self.directory / "nothing"))
+        self.assertEqual((status, said.count("\n")), (2, 1))
+
+    def test_bad_flags_are_named(self):
+        for flags in (("--rounds", "2"), ("--only", "no such row")):
+            with self.assertRaises(SystemExit):
+                self.run_with(*flags)
+
+    def test_every_plan_is_a_command_that_loads_first(self):
+        for plan in against.PLANS:
+            self.assertEqual(plan.command()[:2], ["--index", plan.index])
+            self.assertTrue(all(goal > 1 for goal in plan.goals.values()))
+
+
+if __name__ == "__main__":
+    unittest.main()
