@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "elidex/hash_map.hpp"
 #include "elidex/ordered_map.hpp"
@@ -18,17 +19,13 @@ void of_values_that_cannot_be_copied(ordered_map<std::string, number>& map,
   static_cast<void>(map.at("a"));
   // ordered_map::get_or_insert | "get_or_insert() copies the value: use try_emplace()"
   map.get_or_insert("a", [] { return number(); });
-  // ordered_map::update | "update() changes a copy: use extract() and insert()"
+  // ordered_map::update | "update() changes a copy: use std::shared_ptr values"
   map.update("a", [](number&) {});
-  // ordered_map::upsert_with | "upsert_with() changes a copy: use extract() and insert()"
+  // ordered_map::upsert_with | "upsert_with() changes a copy: use std::shared_ptr values"
   map.upsert_with("a", [] { return number(); }, [](number&) {});
-  // ordered_map::compute | "compute() changes a copy: use extract() and insert()"
+  // ordered_map::compute | "compute() changes a copy: use std::shared_ptr values"
   map.compute("a", [](std::optional<number>&) {});
-  // ordered_map::erase_if | "erase_if() copies the value: use visit() and erase()"
-  map.erase_if("a", [](const number&) { return true; });
-  // hash_map::erase_if | "erase_if() copies the value: use visit() and erase()"
-  hash.erase_if(1, [](const number&) { return true; });
-  // hash_map::upsert_with | "upsert_with() changes a copy: use extract() and insert()"
+  // hash_map::upsert_with | "upsert_with() changes a copy: use std::shared_ptr values"
   hash.upsert_with(1, [] { return number(); }, [](number&) {});
   // ordered_map::range | "range() copies the values: use scan()"
   map.range(all);
@@ -65,6 +62,24 @@ void of_other_arguments(ordered_map<std::string, int>& map,
   pairs.range(from(std::pair(2.5F, "a")));
   // ordered_map::try_emplace | "the value cannot be constructed from these arguments"
   map.try_emplace("a", "b");
+  // ordered_map::update | "the function takes a Value&"
+  map.update("a", [](const std::string&) {});
+  // ordered_map::update | "the function takes a Value& or auto&: what it does to a copy is lost"
+  map.update("a", [](int n) { ++n; });
+  // ordered_map::erase_if | "the function takes a const Value& and returns a bool"
+  map.erase_if("a", [](int) {});
+  // ordered_map::visit | "the function takes a const Value&, or for strings a std::string_view"
+  map.visit("a", [](const std::string&) {});
+  // ordered_map::scan | "a visitor takes a key and a value: const references, or views of strings"
+  map.scan(all, [](const std::string&, int) {});
+  // ordered_map::get_or_insert | "the value is a Value, or a function that returns one"
+  map.get_or_insert("a", "no number");
+  // ordered_map::multi_erase | "the range has no keys of the map"
+  map.multi_erase(std::vector<int>{1});
+  // ordered_map::bulk_load | "bulk_load() takes pairs: key and value"
+  map.bulk_load(std::vector<std::string>{"a"});
+  // ordered_map::count | "count() takes bounds, such as from(key): for one key, use contains()"
+  static_cast<void>(map.count("a"));
   // ordered_map::compute | "the function takes a std::optional<Value>&"
   map.compute("a", [](int) {});
   // ordered_map::compute | "the function takes a reference: what it does to a copy is lost"

@@ -142,6 +142,61 @@ TEST(MapFaceStressCanary, AReadAndAWriteAreNotAtomic) {
   EXPECT_NE(lost, 0);
 }
 
+// Threads insert objects with a number, and remove some: even ones by erase_if(), any by extract().
+// Returns how much the numbers that were put in and taken out differ. With `apart` a thread looks
+// at the object and erases it in two steps, and may count another one than it erases.
+template <class Map>
+std::int64_t numbers_lost(int rounds, bool apart = false) {
+  using key_type = typename Map::key_type;
+  constexpr u64 keys = 6;
+  Map map;
+  std::atomic<std::int64_t> outside{0};
+  run_threads(3, [&](unsigned, random_numbers& random) {
+    std::int64_t mine = 0;
+    for (int i = 0; i < rounds; ++i) {
+      const key_type key = purse<key_type>(random.below(keys));
+      u64 number = 1 + random.below(1'000);
+      const u64 chosen = random.below(16);
+      if (chosen < 8) {
+        if (map.insert(key, std::make_unique<u64>(number)))
+          mine -= static_cast<std::int64_t>(number);
+      } else if (chosen < 15) {
+        const auto is_even = [&](const std::unique_ptr<u64>& p) {
+          number = *p;
+          return number % 2 == 0;
+        };
+        const bool erased =
+            apart ? map.visit(key, is_even) && map.erase(key) : map.erase_if(key, is_even);
+        if (erased) mine += static_cast<std::int64_t>(number);
+      } else if (const auto taken = map.extract(key)) {
+        mine += static_cast<std::int64_t>(**taken);
+      }
+    }
+    outside += mine;
+  });
+  std::int64_t inside = 0;
+  for (u64 n = 0; n < keys; ++n) {
+    map.visit(purse<key_type>(n),
+              [&](const std::unique_ptr<u64>& p) { inside += static_cast<std::int64_t>(*p); });
+  }
+  return outside + inside;
+}
+template <class Map>
+class EraseIfStress : public ::testing::Test {};
+using maps_of_objects = ::testing::Types<
+    ordered_map<u64, std::unique_ptr<u64>>, ordered_map<std::string, std::unique_ptr<u64>>,
+    hash_map<u64, std::unique_ptr<u64>>, hash_map<std::string, std::unique_ptr<u64>>>;
+TYPED_TEST_SUITE(EraseIfStress, maps_of_objects);
+TYPED_TEST(EraseIfStress, RemovesTheObjectThatItSaw) {
+  EXPECT_EQ(numbers_lost<TypeParam>(repetitions(5'000)), 0);
+}
+TEST(EraseIfStressCanary, ALookAndAnErasureAreNotAtomic) {
+  std::int64_t lost = 0;
+  for (int i = 0; i < 100 && lost == 0; ++i)
+    lost = numbers_lost<hash_map<u64, std::unique_ptr<u64>>>(repetitions(5'000), true);
+  EXPECT_NE(lost, 0);
+}
+
 // One thread adds keys at the end and erases them at the front, so that at each moment the map has
 // `length` keys in a row, or one more. Others scan in both directions.
 // Between two steps the first thread waits up to `pauses_max` times.

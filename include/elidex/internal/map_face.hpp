@@ -165,7 +165,9 @@ class map_face {
   template <class Fn>
   bool update(key_argument key, Fn&& fn) {
     static_assert(values::can_be_copied, "update() changes a copy: use std::shared_ptr values");
-    check_value_change<Fn>();
+    static_assert(std::invocable<Fn&, Value&>, "the function takes a Value&");
+    static_assert(!std::invocable<Fn&, Value>,
+                  "the function takes a Value& or auto&: what it does to a copy is lost");
     if constexpr (values::is_same) {
       return if_made(key, [&](Table& t, const tree_argument& code) {
         return t.update(code, [&](Value& value) { std::invoke(fn, value); });
@@ -185,7 +187,9 @@ class map_face {
   bool upsert_with(key_argument key, Make&& make, Change&& change) {
     static_assert(values::can_be_copied,
                   "upsert_with() changes a copy: use std::shared_ptr values");
-    check_value_change<Change>();
+    static_assert(std::invocable<Change&, Value&>, "the function takes a Value&");
+    static_assert(!std::invocable<Change&, Value>,
+                  "the function takes a Value& or auto&: what it does to a copy is lost");
     bool added = false;
     computed(table(), encoded(key).get(), [&](std::optional<Value>& value) {
       added = !value;
@@ -347,13 +351,6 @@ class map_face {
       return fn(*made, code.get());
     check(code.get());
     return decltype(fn(*table_.if_made(), code.get())){};
-  }
-  // Whether fn may change a value.
-  template <class Fn>
-  static constexpr void check_value_change() {
-    static_assert(std::invocable<Fn&, Value&>, "the function takes a Value&");
-    static_assert(!std::invocable<Fn&, Value>,
-                  "the function takes a Value& or auto&: what it does to a copy is lost");
   }
   // The value, or what the function returns.
   template <class Make>
