@@ -8,8 +8,8 @@
 // them, up to records_at_once, as of one moment.
 //
 // Thread-safety: a range is for one thread at a time. Other threads may use the map.
-// Iterator validity: an iterator, its record and the record's views are valid until the next ++ and
-// while the range lives. The map must outlive the range, and may change at any time.
+// Iterator validity: an iterator is valid until the next ++ and while the range lives. So are its
+// record and that record's views. The map must outlive the range, and may change at any time.
 // Errors: begin() and ++ throw std::bad_alloc. The walk may then be continued with the same ++.
 #pragma once
 
