@@ -149,6 +149,7 @@ ROWS = [
     long_only("./dev columns"),
     long_only("./dev bench"),
     long_only("./dev bench --check", statuses=(0, 1)),  # 1: slower than where the gate was stored
+    never("./dev bench --against COMMIT", "builds another commit, and measures for twenty minutes"),
     never("./dev bench --save", "replaces docs/results"),
     never("./dev bench --check --save", "replaces docs/results/gate.json"),
     # Columns and programs.
