@@ -32,7 +32,7 @@
 // when its keys fill less than 15 % of its slots and half of it is 2 MiB or more. The pages go back
 // to the system, unless they came from a memory resource. Later keys reuse the slots that erase()
 // empties. Up to half of the slots may be empty, so prefer std::string for values of more than some
-// hundred bytes. Ten integer keys take 1.4 KB. memory_options.hpp chooses where the memory
+// hundred bytes. Ten integer keys take 1.5 KB. memory_options.hpp chooses where the memory
 // comes from, and limits it.
 // fork(): a child has its own copy of the map. The child may use and destroy the copy if no other
 // thread was inside a call of the map when the process forked. Otherwise a bucket or pool that such
