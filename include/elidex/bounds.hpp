@@ -1,6 +1,6 @@
 // The bounds of a range of keys: of a map or a table, of the values of an index or a column.
 //
-//   map.scan(between(10, 20), fn);             // 10 <= key < 20
+//   map.scan(elidex::between(10, 20), fn);     // 10 <= key < 20
 //   map.scan(from("m").descending(), fn);      // from the last key down to "m"
 //   map.scan(prefix("ab"), fn);                // strings that begin with "ab"
 //   map.scan(prefix(2026, 11), fn);            // tuples whose first two members are these
@@ -14,12 +14,12 @@
 // A range whose upper bound is less than its lower bound is empty.
 //
 // A number of another type than the keys is compared with the keys exactly. below(300) is all keys
-// of 8 bits, prefix(300) is none of them, and above(0.1) has the float 0.1f, which is greater than
-// 0.1. This also holds for the members of pairs and tuples, such as from(std::pair("a", 10)). The
-// bounds of integer keys must be integers. A bound that is no number converts to the key type.
+// of 8 bits, prefix(300) is none of them, and above(0.1) contains the float 0.1f, which is greater
+// than 0.1. This also holds for members of pairs and tuples, as in from(std::pair("a", 10)). The
+// bounds of integer keys must be integers. A bound that is not a number converts to the key type.
 //
-// Bounds copy their arguments, except that they keep the address of a const char* or
-// std::string_view.
+// Lifetime: bounds copy their arguments, but not the characters of a const char* or
+// std::string_view, which must outlive the bounds.
 // Thread-safety: bounds are values.
 // Errors: the constructors throw what the copies throw. The operation that takes the bounds throws
 // std::invalid_argument for a bound that is too long for a key.
@@ -111,9 +111,9 @@ template <class B>
 bounds<B> up_to(B b) {
   return {std::nullopt, false, std::optional<B>(std::move(b)), true};
 }
-// One string, for keys that are strings or bytes. Or one or more of the first members of a pair,
-// tuple or array. A string that is the last member of the keys need only begin with the given one.
-// A number that no member equals, such as 0.1 for a float, finds nothing.
+// Takes one string, for keys that are strings or bytes, or the first members of a pair, tuple or
+// array. These must be equal, but a string for the last member of the key matches as a prefix. A
+// number that no member equals, such as 0.1 for a float, finds nothing.
 template <class... First>
 prefix_bounds<std::decay_t<First>...> prefix(First&&... first) {
   static_assert(sizeof...(First) > 0, "prefix() takes what the keys begin with");

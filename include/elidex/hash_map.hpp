@@ -19,10 +19,10 @@
 // thread that changes the same bucket.
 // Complexity: O(1) expected for each key. for_each() visits every bucket.
 // Iterator validity: the map has no iterators.
-// Errors: std::bad_alloc leaves the map's contents unchanged. An exception from the caller's
-// function passes through. Others:
-//   std::invalid_argument  a key of more than 64 KiB, a string value of 4 GiB or more, keys and
-//                          results of multi_get() or multi_upsert() that differ in number
+// Errors: std::bad_alloc, and what the caller's functions throw. An operation on one key then
+// leaves the contents unchanged. One on many keys keeps its earlier changes. Others:
+//   std::invalid_argument  a key of more than 64 KiB, a string value of 4 GiB or more, multi_get()
+//                          with too few results, multi_upsert() with too few or many values
 //   std::out_of_range      at() of an absent key
 //   std::logic_error       extract() of a value that cannot be copied, called by a visitor
 // A table that cannot grow for lack of memory continues with longer chains. The destructor,
@@ -31,9 +31,9 @@
 // take 24 to 49 bytes for each pair. The table grows in place, without a second table. It halves
 // when its keys fill less than 15 % of its slots and half of it is 2 MiB or more. The pages go back
 // to the system, unless they came from a memory resource. Later keys reuse the slots that erase()
-// empties. Up to half of the slots may be empty, so prefer std::string for values of more than some
-// hundred bytes. Ten integer keys take 1.5 KB. memory_options.hpp chooses where the memory
-// comes from, and limits it.
+// empties. Most slots may be empty, and trivially copyable values lie in them, so prefer
+// std::string for values of more than some hundred bytes. Ten integer keys take 1.5 KB.
+// memory_options.hpp chooses where the memory comes from, and limits it.
 // fork(): a child has its own copy of the map. The child may use and destroy the copy if no other
 // thread was inside a call of the map when the process forked. Otherwise a bucket or pool that such
 // a thread had locked stays locked in the child.

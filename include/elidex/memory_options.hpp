@@ -13,9 +13,9 @@
 // overhead, and includes the objects on the heap, the counters and the lists, but not what values
 // own. So it may exceed bytes_max.
 //
-// Thread-safety: options are values. Several threads may call the resource at the same time.
-// Lifetime: the resource must outlive the map. A map that is moved from keeps its options. The
-// target of a move takes the source's options, and swap() exchanges them.
+// Thread-safety: options are values. The resource must be thread-safe.
+// Lifetime: the resource must outlive every map that uses it. A map that is moved from keeps its
+// options. The target of a move takes the source's options, and swap() exchanges them.
 // Errors: an operation that needs more than bytes_max throws std::bad_alloc, as it does when the
 // system's memory runs out. What the resource throws passes through. In both cases an operation on
 // one key changes nothing. A hash_map whose table cannot grow continues with longer chains instead.

@@ -5,33 +5,33 @@
 //   if (auto pears = stock.get("pear")) ...
 //   stock.update("pear", [](int& n) { --n; });                          // atomic
 //   stock.upsert_with("plum", 1, [](int& n) { ++n; });                  // count, in one call
-//   stock.scan(prefix("p"), [](std::string_view key, int n) { ... });   // a snapshot
+//   stock.scan(elidex::prefix("p"), [](std::string_view key, int n) { ... });   // a snapshot
 //   for (const auto& [key, n] : stock.range("a", "q")) ...
 //
 // Keys: integers, floating-point numbers, enumerations, strings, bytes, pairs, tuples and arrays of
 // these, and types of your own (key_encoding.hpp). Values: any movable type. Strings are passed as
-// std::string_view. Values that cannot be copied have insert(), upsert(), try_emplace(), visit(),
-// extract() and erase(). A value must not throw when it is moved: extract() would lose it. A value
-// that is neither trivially copyable nor a string is an object of
-// its own on the heap. update() and compute() replace it by a changed copy.
+// std::string_view. Values that cannot be copied lack the operations that copy a value
+// (docs/CONFORMANCE.md lists them). A value must not throw when it is moved: extract() would lose
+// it. A value that is neither trivially copyable nor a string is an object of its own on the heap.
+// update() and compute() replace it by a changed copy.
 //
 // Thread-safety: any thread may call any function at any time, except constructors, destructor,
 // assignment, swap() and clear(). For these no other thread may use the map, nor
 // may a function that the map calls use them.
-// Every operation on one key is linearizable. scan(), scan_n(), front(), back(), lower_bound(),
-// upper_bound(), floor() and ceiling() are snapshots, and linearizable too. multi_get(),
-// multi_upsert(), multi_erase(), erase(bounds), bulk_load() into a map with keys, range() and
-// cursors are sequences of such operations. size(), empty(), memory_bytes() and stats() are exact
-// when no operation runs.
+// Every operation on one key is linearizable. scan(), scan_n(), count(), front(), back(),
+// lower_bound(), upper_bound(), floor() and ceiling() are snapshots, and linearizable too.
+// multi_get(), multi_upsert(), multi_erase(), erase(bounds), bulk_load() into a map with keys,
+// range() and cursors are sequences of such operations. size(), empty(), memory_bytes() and stats()
+// are exact when no operation runs.
 // Complexity: O(log n) for each key. A scan adds O(1) for each record. bulk_load() into an empty
 // map takes O(n).
 // Iterator validity: cursors, ranges and their iterators stay valid while other threads insert and
 // erase, even if they erase their key. The map must outlive them.
-// Errors: std::bad_alloc leaves the map unchanged. An exception from the caller's function passes
-// through. Others:
-//   std::invalid_argument  a key of more than 64 KiB, a string value of 4 GiB or more, keys and
-//                          results of multi_get() or multi_upsert() that differ in number, keys of
-//                          bulk_load() that do not ascend
+// Errors: std::bad_alloc, and what the caller's functions throw. An operation on one key then
+// leaves the map unchanged. One on many keys keeps its earlier changes. Others:
+//   std::invalid_argument  a key of more than 64 KiB, a string value of 4 GiB or more, multi_get()
+//                          with fewer results than keys, multi_upsert() with unequal numbers of
+//                          keys and values, keys of bulk_load() that do not ascend
 //   std::out_of_range      at() of an absent key
 //   std::logic_error       extract() of a value that cannot be copied, called by a visitor;
 //                          bulk_load() into an empty map that another thread fills meanwhile

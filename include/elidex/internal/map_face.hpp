@@ -246,10 +246,10 @@ class map_face {
       });
     }
   }
-  // Removes `key` and returns its value, or std::nullopt if the key is absent. A value that can be
-  // moved but not copied is moved out when no reader can see it any more. extract() then waits for
-  // functions that maps call in other threads. From inside a function that a map calls, it throws
-  // std::logic_error, with nothing removed.
+  // Removes `key` and returns its value, or std::nullopt if the key is absent. For values that
+  // cannot be copied, it waits for the operations and visitors of all other threads in the process.
+  // So no visitor may wait for the calling thread. Called by a visitor itself, it throws
+  // std::logic_error and removes nothing.
   std::optional<Value> extract(key_argument key) {
     return if_made(key, [&](Table& t, const tree_argument& code) {
       if constexpr (!values::is_same) {
@@ -316,8 +316,8 @@ class map_face {
     return made == nullptr ? 0 : made->size();
   }
   bool empty() const noexcept { return size() == 0; }
-  // Returns the bytes obtained from the system for keys, values and nodes. It does not include what
-  // the values themselves own. Exact when no operation runs.
+  // Returns the bytes that the map uses, without what the values own. Exact when no operation runs,
+  // except for malloc's overhead, which is an estimate.
   std::size_t memory_bytes() const noexcept {
     const Table* const made = table_.if_made();
     return sizeof(*this) + (made == nullptr ? 0 : made->memory_bytes());

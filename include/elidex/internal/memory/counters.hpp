@@ -1,4 +1,4 @@
-// Sums to which many threads add without sharing a cache line.
+// Sums for many threads. Under contention each thread adds to a cache line of its own.
 //
 //   rare_counter restarts_;
 //   busy_counter size_;      size_.add(1);   std::int64_t all = size_.sum();
@@ -7,7 +7,7 @@
 // Otherwise it includes some of the concurrent additions, so it may be negative although the true
 // sum never was.
 //
-// Thread-safety: all functions but constructor and destructor, from any thread.
+// Thread-safety: any thread may call any function, except the constructor and destructor.
 // Errors: none.
 // Memory: 16 bytes (rare_counter) or 40 (busy_counter), and 1 KiB or 4 KiB more once threads have
 // contended for it. Before that add() writes the object itself, so the object should not lie on a
@@ -86,7 +86,7 @@ class busy_counter {
   void add(std::int64_t amount) noexcept {
     const thread_record* const me = current_thread_record;
     const std::uint32_t slot = me != nullptr ? me->slot : no_slot;
-    // relaxed: pairs with the writes of owner_. Only this thread can have made it this slot.
+    // relaxed: pairs with the writes of owner_, by this thread or one that had its slot before.
     if (owner_.load(std::memory_order_relaxed) == slot) [[likely]] {
       first_.add_as_owner(amount);
       return;
