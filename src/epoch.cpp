@@ -87,7 +87,8 @@ const thread_record* first_thread_record() noexcept {
   return newest_record.load(std::memory_order_acquire);
 }
 
-// relaxed: a caller that knows of a thread's writes also knows of its slot.
+// relaxed: pairs with the fetch_add in register_this_thread(), which happens before all writes of
+// that thread. So a caller that sees a thread's writes also sees its slot.
 std::uint32_t thread_slots_made() noexcept {
   return slots_made.load(std::memory_order_relaxed);
 }

@@ -14,7 +14,7 @@
 // A range whose upper bound is less than its lower bound is empty.
 //
 // A number of another type than the keys is compared with the keys exactly. below(300) is all keys
-// of 8 bits, prefix(300) is none of them, and above(0.1) contains the float 0.1f, which is greater
+// of 8 bits, prefix(300) finds no key, and above(0.1) contains the float 0.1f, which is greater
 // than 0.1. This also holds for members of pairs and tuples, as in from(std::pair("a", 10)). The
 // bounds of integer keys must be integers. A bound that is not a number converts to the key type.
 //
