@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# Whole programs on these pages are in examples/.
+TOP_PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# `./dev docs` compiles the programs on these (docs/site/snippets.py).
+SITE_PAGES = [page for directory in ("tutorial", "guides", "cookbook", "ideas")
+              for page in sorted((ROOT / "docs" / directory).glob("*.md"))]
+PAGES = TOP_PAGES + SITE_PAGES
 
 PROGRAMS = ("./dev", "elidex", "elidex-c++", "cmake", "ctest", "ninja", "make", "git", "sudo", "apt", "apt-get",
             "pip", "python3", "sh",
@@ -146,6 +151,7 @@ ROWS = [
     reduced("./dev locks", ("locks", "locks --rounds 1")),
     long_only("./dev maps", ("maps", "maps --rounds 2")),
     long_only("./dev programs"),
+    long_only("./dev docs"),
     long_only("./dev columns"),
     long_only("./dev bench"),
     long_only("./dev bench --check", statuses=(0, 1)),  # 1: slower than where the gate was stored

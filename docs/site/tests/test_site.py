@@ -1,0 +1,85 @@
+"""The site's own scripts, and that every public function has an entry in the reference."""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+SITE = ROOT / "docs" / "site"
+sys.path[:0] = [str(SITE), str(ROOT / "checks" / "misuse")]
+import header_text  # noqa: E402
+import links  # noqa: E402
+import stage  # noqa: E402
+
+try:
+    import clang.cindex  # noqa: F401
+    import reference
+    LIBCLANG = True
+except ImportError:
+    LIBCLANG = False
+
+
+class HeaderText(unittest.TestCase):
+    def test_a_list_of_terms_is_a_table(self):
+        made = header_text.markdown(["Errors:", "  std::bad_alloc     no memory,", "                     at all",
+                                     "  std::out_of_range  at() of an absent key"])
+        self.assertIn("| `std::bad_alloc` | no memory, at all |", made)
+        self.assertIn("### Errors", made)
+
+    def test_an_example_is_code(self):
+        self.assertIn("```cpp\nmap.insert(1, 2);\n```", header_text.markdown(["A map.", "", "  map.insert(1, 2);"]))
+
+    def test_the_implementation_notes_are_left_out(self):
+        self.assertEqual(header_text.markdown(["A map.", "", "Implementation notes", "A proof."]), "A map.")
+
+    def test_names_are_code_and_links(self):
+        self.assertEqual(header_text.inline("get() of std::string, a < b", {"get": "map-get"}),
+                         "[`get()`](#map-get) of `std::string`, a &lt; b")
+
+    def test_a_name_keeps_its_case_after_a_label(self):
+        self.assertEqual(header_text.capitalized("std::bad_alloc, and more"), "std::bad_alloc, and more")
+        self.assertEqual(header_text.capitalized("any thread"), "Any thread")
+
+
+class Staging(unittest.TestCase):
+    def test_indented_code_becomes_a_fence(self):
+        self.assertEqual(stage.for_python_markdown("Text:\n\n    ./x\n\n    ./y\n\nEnd"),
+                         "Text:\n\n```text\n./x\n\n./y\n```\n\nEnd")
+
+    def test_a_list_or_table_below_a_paragraph_gets_a_blank_line(self):
+        self.assertEqual(stage.for_python_markdown("Text:\n- a\n- b"), "Text:\n\n- a\n- b")
+        self.assertEqual(stage.for_python_markdown("Text:\n| a |\n| - |"), "Text:\n\n| a |\n| - |")
+
+    def test_links_to_sources_lead_to_copies_in_the_site(self):
+        staged = stage.Stage(Path("unused"))
+        self.assertEqual(staged.page("[`m`](../include/elidex/mutex.hpp)", "docs/MAPS.md", "MAPS.md"),
+                         "[`m`](source/include/elidex/mutex.hpp.md)")
+        self.assertEqual(staged.page("[x](../README.md#use-it) `[](a)`", "docs/MAPS.md", "MAPS.md"),
+                         "[x](project.md#use-it) `[](a)`")
+        with self.assertRaises(ValueError):
+            staged.page("[x](nothing.md)", "docs/MAPS.md", "MAPS.md")
+
+
+class Links(unittest.TestCase):
+    def test_it_finds_a_missing_file_an_anchor_and_a_load_from_the_network(self):
+        with tempfile.TemporaryDirectory() as directory:
+            Path(directory, "a.html").write_text(
+                '<p id="x"><a href="b.html"></a><a href="#x"></a><a href="#y"></a><script src="https://a/b"></script>')
+            pages, checked, complaints = links.check(Path(directory))
+        self.assertEqual((pages, checked), (1, 3))
+        self.assertEqual(complaints, ["a.html: loads https://a/b from the network", "a.html: no file for b.html",
+                                      "a.html: no anchor for #y"])
+
+
+@unittest.skipUnless(LIBCLANG, "no libclang; ./dev docs installs it, and checks the same")
+class Reference(unittest.TestCase):
+    def test_every_public_function_has_an_entry(self):
+        self.assertEqual(reference.missing(reference.names(reference.read())), [])
+
+    def test_the_check_can_fail(self):
+        self.assertIn("hash_map::get", reference.missing(reference.names(reference.read()) - {"hash_map::get"}))
+
+
+if __name__ == "__main__":
+    unittest.main()
