@@ -72,7 +72,7 @@ def inline_commands(text):
 
 
 def commands_of(text):
-    lines = [line for language, lines in code_blocks(text) if language != "cpp" for line in lines]
+    lines = [line for language, lines in code_blocks(text) if language not in ("cpp", "output") for line in lines]
     return [*(normalized(line) for line in lines if is_command(line)), *inline_commands(text)]
 
 
@@ -132,6 +132,9 @@ ROWS = [
     as_written("./dev elidex list"),
     as_written("./dev elidex report"),
     reduced("./dev elidex bench --index ordered_map,btree/mutex,absl+mutex --workload a "
+            "--dist zipf:0.99 --keys 1M "
+            "--threads 1,2", ("--keys 1M", f"--keys 10K {BRIEF}")),
+    reduced("./dev elidex bench --index ordered_map,std+shared_mutex --workload a "
             "--dist zipf:0.99 --keys 1M "
             "--threads 1,2", ("--keys 1M", f"--keys 10K {BRIEF}")),
     reduced("./dev elidex bench --index btree/htm-dbx,euno-btree,masstree --workload put:0.99 "

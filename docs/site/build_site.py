@@ -14,6 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import links  # noqa: E402
 import reference  # noqa: E402
+import snippets  # noqa: E402
 import stage  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,16 +63,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", default=ROOT / "build" / "release" / "src" / "libelidex.a",
                         help="the archive with which snippets are linked")
-    parser.parse_args()
+    parser.add_argument("--jobs", type=int, default=snippets.cpus(), help="compilers at a time")
+    arguments = parser.parse_args()
     of_headers = reference.read()
     build(of_headers)
     pages, checked, complaints = links.check(OUT)
     complaints += spelling()
     complaints += [f"{name}: a public function without an entry in the reference"
                    for name in reference.missing(reference.names(of_headers))]
+    compiled, wrong = snippets.check(arguments.library, arguments.jobs)
+    complaints += wrong
     for line in complaints:
         print(f"docs: {line}", file=sys.stderr)
-    print(f"{pages} pages, {checked} links checked")
+    print(f"{pages} pages, {checked} links checked, {compiled} snippets compiled")
     return 1 if complaints else 0
 
 

@@ -57,7 +57,7 @@ PAGES = (
     Page("condition_variable", "condition_variable", ("elidex/condition_variable.hpp",)),
     Page("elided", "elided", ("elidex/elided.hpp",), {}, "Guide: [elision](../ELISION.md)."),
     Page("htm", "Hardware transactions", ("elidex/htm.hpp",)),
-    Page("lock_names", "Statistics of named locks", ("elidex/internal/sync/lock_names.hpp",)),
+    Page("lock_names", "Statistics of named locks", ("elidex/internal/sync/lock_names.hpp", "elidex/internal/sync/lock_stats.hpp")),
     Page("synchronization", "synchronization", ("elidex/synchronization.hpp",)),
     Page("version", "version", ("elidex/version.hpp",)),
 )

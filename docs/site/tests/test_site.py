@@ -1,5 +1,6 @@
 """The site's own scripts, and that every public function has an entry in the reference."""
 
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -10,6 +11,7 @@ SITE = ROOT / "docs" / "site"
 sys.path[:0] = [str(SITE), str(ROOT / "checks" / "misuse")]
 import header_text  # noqa: E402
 import links  # noqa: E402
+import snippets  # noqa: E402
 import stage  # noqa: E402
 
 try:
@@ -70,6 +72,34 @@ class Links(unittest.TestCase):
         self.assertEqual((pages, checked), (1, 3))
         self.assertEqual(complaints, ["a.html: loads https://a/b from the network", "a.html: no file for b.html",
                                       "a.html: no anchor for #y"])
+
+
+class Snippets(unittest.TestCase):
+    PAGE = ("<!-- snippet: int n = 2; -->\n```cpp\n#include <map>\nstd::cout << n;\n```\n\n"
+            "<!-- snippet: continued -->\n```cpp\nstd::cout << n + 1;\n```\n\n```output\n23\n```\n"
+            "```cpp\nint main() {\n}\n```\n```text\nno\n```\n")
+
+    def test_it_finds_the_snippets_of_a_page(self):
+        first, second = snippets.snippets_of("docs/a.md", self.PAGE)
+        self.assertEqual((first.line, first.before, first.output), (3, "int n = 2;", "23\n"))
+        self.assertEqual(first.text(), "#include <map>\nstd::cout << n;\nstd::cout << n + 1;\n")
+        self.assertTrue(second.is_program() and second.output is None)
+        with self.assertRaises(ValueError):
+            snippets.snippets_of("docs/a.md", "```output\n1\n```\n")
+
+    def test_a_snippet_that_prints_something_else_or_does_not_compile_is_an_error(self):
+        with tempfile.TemporaryDirectory() as directory:
+            archive = Path(directory, "empty.a")
+            subprocess.run(["ar", "rc", archive], check=True)
+            found = snippets.snippets_of("docs/a.md", '```cpp\nint main() { std::cout << 1; }\n```\n```output\n2\n```\n')
+            program, complaint = snippets.compiled(snippets.unit(found), archive, b"")
+            self.assertIsNone(complaint)
+            self.assertIn("docs/a.md:2: prints", snippets.difference(program, 0, found[0]))
+            wrong = snippets.snippets_of("docs/a.md", "```cpp\n\nnothing();\n```\n")
+            self.assertRegex(snippets.compiled(snippets.unit(wrong), archive, b"")[1], r"docs/a.md:3:")
+
+    def test_pages_have_snippets(self):
+        self.assertGreater(len(snippets.all_snippets()), 45)
 
 
 @unittest.skipUnless(LIBCLANG, "no libclang; ./dev docs installs it, and checks the same")
