@@ -51,8 +51,6 @@ class Stage:
             for path in sorted((DOCS / directory).glob("*")):
                 if path.suffix in (".png", ".svg", ".css", ".js", ".json"):
                     self.copy(path, f"{directory}/{path.name}")
-        for path in sorted((DOCS / "ideas").glob("*.svg")):
-            self.copy(path, f"ideas/{path.name}")
         for source in sorted(self.sources):
             self.write_source(source)
 
@@ -78,6 +76,9 @@ class Stage:
             return found.group(0)
         path, _, anchor = target.partition("#")
         wanted = os.path.normpath(os.path.join(os.path.dirname(repository), path))
+        if wanted.endswith(".svg") and label.startswith("!"):
+            # A part of the page, so that the drawing has the colours of the text, in dark mode, too.
+            return "\n" + (ROOT / wanted).read_text()
         there = self.in_site(wanted)
         if there is None:
             raise ValueError(f"{repository}: a link to {target}, which does not exist")

@@ -1,5 +1,6 @@
 """The site's own scripts, and that every public function has an entry in the reference."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -9,6 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 SITE = ROOT / "docs" / "site"
 sys.path[:0] = [str(SITE), str(ROOT / "checks" / "misuse")]
+import cli  # noqa: E402
 import header_text  # noqa: E402
 import links  # noqa: E402
 import snippets  # noqa: E402
@@ -20,6 +22,9 @@ try:
     LIBCLANG = True
 except ImportError:
     LIBCLANG = False
+
+BUILD = Path(os.environ.get("ELIDEX_BUILD") or ROOT / "build" / "release")
+LIBRARY, TOOL = BUILD / "src" / "libelidex.a", BUILD / "cli" / "elidex"
 
 
 class HeaderText(unittest.TestCase):
@@ -98,8 +103,26 @@ class Snippets(unittest.TestCase):
             wrong = snippets.snippets_of("docs/a.md", "```cpp\n\nnothing();\n```\n")
             self.assertRegex(snippets.compiled(snippets.unit(wrong), archive, b"")[1], r"docs/a.md:3:")
 
-    def test_pages_have_snippets(self):
-        self.assertGreater(len(snippets.all_snippets()), 45)
+    @unittest.skipUnless(LIBRARY.exists(), "build/release has no library; ./dev build makes it")
+    def test_the_snippets_of_all_pages(self):
+        total, complaints = snippets.check(LIBRARY, snippets.cpus())
+        self.assertEqual(complaints, [])
+        self.assertGreater(total, 45)
+
+
+class Pages(unittest.TestCase):
+    def test_every_task_of_the_cookbook_is_in_its_table_and_in_the_navigation(self):
+        table = (ROOT / "docs" / "cookbook" / "index.md").read_text()
+        navigation = (SITE / "mkdocs.yml").read_text()
+        tasks = [path.name for path in (ROOT / "docs" / "cookbook").glob("*.md") if path.name != "index.md"]
+        self.assertGreaterEqual(len(tasks), 25)
+        for task in tasks:
+            self.assertIn(f"]({task})", table)
+            self.assertIn(f" cookbook/{task}\n", navigation)
+
+    @unittest.skipUnless(TOOL.exists(), "build/release has no tool; ./dev build makes it")
+    def test_the_page_of_the_command_line_has_the_help_texts(self):
+        self.assertEqual(cli.PAGE.read_text(), cli.page_of(TOOL), "python3 docs/site/cli.py writes it")
 
 
 @unittest.skipUnless(LIBCLANG, "no libclang; ./dev docs installs it, and checks the same")
