@@ -88,6 +88,8 @@ def capitalized(text):
 
 def linked(code, links):
     name = re.sub(r"\(.*", "", code.strip("`"))
+    if name.endswith((".hpp", ".md")) and name.split("/")[-1] in links:
+        return f"[{code}]({links[name.split('/')[-1]]})"
     return f"[{code}](#{links[name]})" if name in links and "(" in code else code
 
 

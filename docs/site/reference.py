@@ -46,7 +46,9 @@ PAGES = (
          ("elidex/internal/txn/transaction.hpp", "elidex/internal/txn/snapshot_transaction.hpp",
           "elidex/internal/txn/two_phase_transaction.hpp"),
          {"transaction": SCANS, "snapshot_transaction": SCANS, "two_phase_transaction": SCANS}),
-    Page("table", "Tables", ("elidex/internal/txn/table.hpp",)),
+    Page("table", "Tables", ("elidex/internal/txn/table.hpp",), {},
+         "Programs pass a table to [transactions](transaction.md), and call `make_row()`, `columns()` and `name()`. Its other "
+         "functions are for the database."),
     Page("schema", "Rows with a schema", ("elidex/internal/txn/schema.hpp",)),
     Page("indexed_table", "Secondary indexes",
          ("elidex/internal/txn/indexed_table.hpp", "elidex/internal/txn/ordered_key.hpp")),
@@ -326,10 +328,15 @@ def entries_of(header):
         yield from one.entries
 
 
+# What comments call a header or a page -> its page.
+PAGE_LINKS = {Path(header).name: f"{page.name}.md" for page in PAGES for header in page.headers}
+PAGE_LINKS |= {path.name: f"../{path.name}" for path in (ROOT / "docs").glob("*.md") if path.name not in ("index.md", "README.md")}
+
+
 def page_text(page, headers):
     out = [f"# {page.title}", ""]
     for header in headers:
-        links = {}
+        links = dict(PAGE_LINKS)
         for entry in entries_of(header):
             if entry.kind == "function":
                 links.setdefault(entry.name.split("::")[-1], anchor(entry.name))
@@ -404,6 +411,12 @@ def class_text(one, links, reach):
     return out
 
 
+def is_in_index(page, entry):
+    if page.name == "table":  # a handle: its other functions are for the database
+        return entry.name in ("table::make_row", "table::columns", "table::name")
+    return entry.kind == "function" and "~" not in entry.name
+
+
 def index_text(pages):
     out = ["# Reference", "",
            "These pages are made from the comments of the public headers. Each entry links to the thread-safety,",
@@ -412,7 +425,7 @@ def index_text(pages):
            "| page | functions |", "| --- | --- |"]
     for page, headers in pages:
         names = [f"[`{entry.name.split('::')[-1]}`]({page.name}.md#{anchor(entry.name)})" for header in headers
-                 for entry in entries_of(header) if entry.kind == "function" and "~" not in entry.name]
+                 for entry in entries_of(header) if is_in_index(page, entry)]
         out.append(f"| [{page.title}]({page.name}.md) | {' '.join(dict.fromkeys(names))} |")
     return "\n".join(out) + "\n"
 

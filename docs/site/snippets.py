@@ -1,4 +1,4 @@
-"""Compiles the C++ snippets of the tutorial, the guides and the cookbook, and runs those whose output a page shows.
+"""Compiles the C++ snippets of the first page, the tutorial, the guides and the cookbook, and runs those whose output a page shows.
 
 A snippet is a block of ```cpp. A block with `int main(` is a whole program. Any other is the body of a
 function. Two comments before a block change this:
@@ -68,8 +68,9 @@ def snippets_of(page, text):
 
 
 def all_snippets():
-    return [snippet for directory in DIRECTORIES for path in sorted((ROOT / "docs" / directory).glob("*.md"))
-            for snippet in snippets_of(f"docs/{directory}/{path.name}", path.read_text())]
+    paths = [ROOT / "docs" / "index.md"]
+    paths += [path for directory in DIRECTORIES for path in sorted((ROOT / "docs" / directory).glob("*.md"))]
+    return [snippet for path in paths for snippet in snippets_of(path.relative_to(ROOT).as_posix(), path.read_text())]
 
 
 def unit(snippets):
