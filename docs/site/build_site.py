@@ -73,6 +73,7 @@ def main():
     complaints += spelling()
     complaints += [f"{name}: a public function without an entry in the reference"
                    for name in reference.missing(reference.names(of_headers))]
+    complaints += [f"{name}: a public function without a comment" for name in reference.without_text(of_headers)]
     compiled, wrong = snippets.check(arguments.library, arguments.jobs)
     complaints += wrong
     for line in complaints:

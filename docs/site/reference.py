@@ -5,6 +5,7 @@ implementation notes of a header are left out: each page links to the header its
 """
 
 import fnmatch
+import functools
 import re
 import sys
 from dataclasses import dataclass, field
@@ -317,6 +318,7 @@ def anchor(name):
     return re.sub(r"[^\w]+", "-", name).strip("-").lower()
 
 
+@functools.cache
 def read():
     """(page, its headers) of each page."""
     reader = Reader()
@@ -439,12 +441,32 @@ def names(pages):
 NO_ENTRY = ("transaction::transaction", "misuse_canary::*", "planted_beside_it")
 
 
-def missing(entries):
-    """The public functions that have no entry. The misuse tests' check lists the public functions."""
+# Functions that need no text: the standard says what they do, or they are for the database and for tests.
+NO_TEXT = ("table::*", "two_phase_locking::*", "htm::native::*", "htm::never::*", "default_hash::*", "map_range::*")
+
+
+def without_text(pages):
+    """The functions, except constructors, destructors and operators, whose entry has no text."""
+    for _, headers in pages:
+        for entry in (entry for header in headers for entry in entries_of(header)):
+            scope, _, own = entry.name.rpartition("::")
+            special = own.startswith(("~", "operator")) or own == scope.rpartition("::")[2]
+            excused = special or any(fnmatch.fnmatchcase(entry.name, pattern) for pattern in NO_TEXT)
+            if entry.kind == "function" and not excused and not any(line.strip() for line in entry.comment):
+                yield entry.name
+
+
+@functools.cache
+def public_names():
+    """The public functions, as the misuse tests' check lists them."""
     import public_functions
     headers = public_api.HEADERS
-    functions = public_functions.public_functions(public_functions.dump(headers, ("include", ".")), headers)
-    return [name for name in sorted(functions) if name not in entries
+    return public_functions.public_functions(public_functions.dump(headers, ("include", ".")), headers)
+
+
+def missing(entries):
+    """The public functions that have no entry."""
+    return [name for name in sorted(public_names()) if name not in entries
             and not any(fnmatch.fnmatchcase(name, pattern) for pattern in NO_ENTRY)]
 
 

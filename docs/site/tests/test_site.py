@@ -18,6 +18,7 @@ import stage  # noqa: E402
 
 try:
     import clang.cindex  # noqa: F401
+    import build_site
     import reference
     LIBCLANG = True
 except ImportError:
@@ -110,6 +111,15 @@ class Snippets(unittest.TestCase):
         self.assertGreater(total, 45)
 
 
+@unittest.skipUnless(LIBCLANG, "no libclang; ./dev docs installs it, and checks the same")
+class Site(unittest.TestCase):
+    def test_links_and_spelling(self):
+        build_site.build(reference.read())
+        pages, checked, complaints = links.check(build_site.OUT)
+        self.assertEqual(complaints + build_site.spelling(), [])
+        self.assertGreater(checked, 10 * pages)
+
+
 class Pages(unittest.TestCase):
     def test_every_task_of_the_cookbook_is_in_its_table_and_in_the_navigation(self):
         table = (ROOT / "docs" / "cookbook" / "index.md").read_text()
@@ -129,6 +139,9 @@ class Pages(unittest.TestCase):
 class Reference(unittest.TestCase):
     def test_every_public_function_has_an_entry(self):
         self.assertEqual(reference.missing(reference.names(reference.read())), [])
+
+    def test_every_public_function_has_a_text(self):
+        self.assertEqual(list(reference.without_text(reference.read())), [])
 
     def test_the_check_can_fail(self):
         self.assertIn("hash_map::get", reference.missing(reference.names(reference.read()) - {"hash_map::get"}))
