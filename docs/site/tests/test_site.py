@@ -1,6 +1,7 @@
 """The site's own scripts, and that every public function has an entry in the reference."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -103,6 +104,11 @@ class Snippets(unittest.TestCase):
             self.assertIn("docs/a.md:2: prints", snippets.difference(program, 0, found[0]))
             wrong = snippets.snippets_of("docs/a.md", "```cpp\n\nnothing();\n```\n")
             self.assertRegex(snippets.compiled(snippets.unit(wrong), archive, b"")[1], r"docs/a.md:3:")
+
+    @unittest.skipUnless(shutil.which("clang-format-19"), "no clang-format-19; ./dev lint installs it")
+    def test_snippets_have_the_project_s_format(self):
+        for page in snippets.pages():
+            self.assertEqual(page.read_text(), snippets.formatted(page.read_text()), "snippets.py --format")
 
     @unittest.skipUnless(LIBRARY.exists(), "build/release has no library; ./dev build makes it")
     def test_the_snippets_of_all_pages(self):
