@@ -66,7 +66,13 @@ def main():
     parser.add_argument("--library", default=ROOT / "build" / "release" / "src" / "libelidex.a",
                         help="the archive with which snippets are linked")
     parser.add_argument("--jobs", type=int, default=snippets.cpus(), help="compilers at a time")
+    parser.add_argument("--clicks", action="store_true", help="print how many clicks each task of the cookbook is away")
     arguments = parser.parse_args()
+    if arguments.clicks:
+        for page, distance in sorted(links.clicks(OUT).items()):
+            if page.startswith("cookbook/"):
+                print(distance, page)
+        return 0
     of_headers = reference.read()
     build(of_headers)
     pages, checked, complaints = links.check(OUT)

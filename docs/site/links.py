@@ -46,3 +46,17 @@ def check(directory):
             elif anchor and there in pages and unquote(anchor) not in pages[there].anchors:
                 complaints.append(f"{path.relative_to(directory)}: no anchor for {link}")
     return len(pages), checked, complaints
+
+
+def clicks(directory):
+    """Page -> how many links it is away from the first page, for all that can be reached."""
+    directory = Path(directory).resolve()
+    distances, todo = {directory / "index.html": 0}, [directory / "index.html"]
+    for path in todo:
+        for link in Page(path.read_text()).links:
+            target = link.partition("#")[0].partition("?")[0]
+            there = (path.parent / unquote(target)).resolve()
+            if target and there.suffix == ".html" and there.exists() and there not in distances:
+                distances[there] = distances[path] + 1
+                todo.append(there)
+    return {path.relative_to(directory).as_posix(): distance for path, distance in distances.items()}

@@ -32,6 +32,11 @@ def pages():
     return found
 
 
+# Of the first page and of directories. The page of a task comes before the pages that mention it.
+FRONT_MATTER = {"index.md": "---\nhide:\n  - navigation\n---\n", "cookbook": "---\nsearch:\n  boost: 3\n---\n",
+                "decisions": "---\nsearch:\n  boost: 0.5\n---\n"}
+
+
 class Stage:
     def __init__(self, out):
         self.out = out
@@ -44,7 +49,7 @@ class Stage:
         for repository, site in self.pages.items():
             path = DOCS / "index.md" if repository == "docs/README.md" else ROOT / repository
             shown = "docs/index.md" if repository == "docs/README.md" else repository
-            head = "---\nhide:\n  - navigation\n---\n" if site == "index.md" else ""
+            head = FRONT_MATTER.get("index.md" if site == "index.md" else site.partition("/")[0], "")
             self.write(site, head + self.page(path.read_text(), shown, site))
         for site, text in made.items():
             self.write(site, self.page(text, f"docs/{site}", site))

@@ -124,6 +124,9 @@ class Site(unittest.TestCase):
         pages, checked, complaints = links.check(build_site.OUT)
         self.assertEqual(complaints + build_site.spelling(), [])
         self.assertGreater(checked, 10 * pages)
+        tasks = {page: distance for page, distance in links.clicks(build_site.OUT).items() if page.startswith("cookbook/")}
+        self.assertEqual(len(tasks), len(list((ROOT / "docs" / "cookbook").glob("*.md"))))
+        self.assertLessEqual(max(tasks.values()), 3)
 
 
 class Pages(unittest.TestCase):
