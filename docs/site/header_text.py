@@ -15,7 +15,7 @@ TERM = re.compile(r"^(\S.*?)(?: {2,}(\S.*)|:)?$")
 SYMBOL = re.compile(
     r"(?<![\w`:./~])("
     r"~?(?:\w+::)*~?\w+\([\w, .&*=]*\)"  # a call
-    r"|(?:std|elidex|db|htm|papers)::[\w:]+(?:<[\w:, ]*>)?(?:&{1,2}|\*)?"
+    r"|(?:std|elidex|db|htm|papers)(?:::\w+)+(?:<[\w:, ]*>)?(?:&{1,2}|\*)?"
     r"|(?:const )?[A-Z]\w*&+"  # Value&, const Value&
     r"|\w+(?:/\w+)*\.(?:hpp|md|cpp)"
     r"|[a-z]\w*_\w+"  # a name with an underscore

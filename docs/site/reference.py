@@ -70,9 +70,11 @@ PAGES = (
 class Entry:
     name: str  # as users call it: hash_map::get
     kind: str  # "function", "type" or "value"
-    signatures: list
-    comment: list
+    overloads: list  # (signatures, comment): those that have one comment
     section: str = ""
+
+    def comment(self):
+        return [line for _, comment in self.overloads for line in comment]
 
 
 @dataclass
@@ -272,11 +274,12 @@ class Reader:
         section = source.section_at(first, class_line)
         previous = next((entry for entry in one.entries if entry.name == name), None)
         if previous is not None and kind == "function":
-            previous.signatures.append(signature)
-            if comment:
-                previous.comment += ["", *comment]
+            if comment or not previous.comment():
+                previous.overloads.append(([signature], comment))
+            else:
+                previous.overloads[-1][0].append(signature)
         else:
-            one.entries.append(Entry(name, kind, [signature], comment, section))
+            one.entries.append(Entry(name, kind, [([signature], comment)], section))
 
 
 def joined(classes):
@@ -291,9 +294,8 @@ def joined(classes):
             same = next((other for other in there.entries if other.name == entry.name), None)
             if same is None:
                 there.entries.append(entry)
-            elif entry.signatures[0] not in same.signatures:
-                same.signatures += entry.signatures
-                same.comment += ["", *entry.comment] if entry.comment else []
+            else:
+                same.overloads += [overload for overload in entry.overloads if overload not in same.overloads]
     return list(made.values())
 
 
@@ -394,8 +396,8 @@ def class_text(one, links, reach):
     if values:
         out += ["| member | meaning |", "| --- | --- |"] if one.name else ["| name | meaning |", "| --- | --- |"]
         for entry in values:
-            text = header_text.inline(" ".join(line.strip() for line in entry.comment), links).replace("|", "\\|")
-            signature = " ".join(" ".join(re.sub(r"//.*", "", line) for line in entry.signatures[0].split("\n")).split())
+            text = header_text.inline(" ".join(line.strip() for line in entry.comment()), links).replace("|", "\\|")
+            signature = " ".join(" ".join(re.sub(r"//.*", "", line) for line in entry.overloads[0][0][0].split("\n")).split())
             signature = signature.replace("|", "\\|")
             out.append(f"| <a id=\"{anchor(entry.name)}\"></a>`{signature}` | {text} |")
         out.append("")
@@ -403,11 +405,11 @@ def class_text(one, links, reach):
         if entry.section and entry.section != section:
             section = entry.section
             out += [f"<p class=\"group\">{section[0].upper()}{section[1:]}</p>", ""]
-        out += [f"### `{entry.name.split('::')[-1]}` {{ #{anchor(entry.name)} }}", "", "```cpp"]
-        out += [signature + ";" for signature in entry.signatures]
-        out += ["```", ""]
-        if entry.comment:
-            out += [header_text.markdown(entry.comment, links, label=None), ""]
+        out += [f"### `{entry.name.split('::')[-1]}` {{ #{anchor(entry.name)} }}", ""]
+        for signatures, comment in entry.overloads:
+            out += ["```cpp", *(signature + ";" for signature in signatures), "```", ""]
+            if comment:
+                out += [header_text.markdown(comment, links, label=None), ""]
         if reach:
             out += [f"<small markdown=\"span\">{' · '.join(reach)}</small>", ""]
     return out
@@ -452,7 +454,7 @@ def without_text(pages):
             scope, _, own = entry.name.rpartition("::")
             special = own.startswith(("~", "operator")) or own == scope.rpartition("::")[2]
             excused = special or any(fnmatch.fnmatchcase(entry.name, pattern) for pattern in NO_TEXT)
-            if entry.kind == "function" and not excused and not any(line.strip() for line in entry.comment):
+            if entry.kind == "function" and not excused and not any(line.strip() for line in entry.comment()):
                 yield entry.name
 
 
