@@ -116,6 +116,7 @@ ITSELF = "these tests are a part of it"
 WHOLE_PAPER = ("takes up to an hour; --long runs the figures that the pages name, and "
                "papers/repro/tests the judgement of all")
 OWN_PROGRAM = "tests/machine/elidex_cxx_test.py compiles and runs such programs"
+PACKAGES = "needs root and a Debian mirror; CI runs it as a job of its own"
 # Servers run until they are stopped: a program that ends runs in place of them.
 PROGRAM = ("redis-server --port 7777", "xz --version")
 INSTALL = (("build/install", "{directory}/install"), ("-S .", "-S {root}"),
@@ -206,5 +207,7 @@ ROWS = [
     never("./dev test --long", ITSELF),
     never("./dev lint", "./dev test --long runs it"),
     never("./dev fmt", "changes the checkout; ./dev lint checks the same"),
+    never("./dev package", PACKAGES),
+    never("./dev package --no-tools", PACKAGES),
     never("./dev setup --peers", "installs Rust's cargo"),
 ]
