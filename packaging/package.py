@@ -125,7 +125,9 @@ def conan_packages():
         step(f"conan create, shared={shared}",
              [*without_network, program, "create", ROOT, "--no-remote", "--build=missing",
               "-s", "compiler.cppstd=20", "-o", f"elidex/*:shared={shared}",
-              "-c", f"tools.build:jobs={JOBS}", "-c", f"tools.cmake.cmake_layout:test_folder={test}"], f"conan-{shared.lower()}.log", env=environment)
+              "-c", f"tools.build:jobs={JOBS}",
+              "-c", f"tools.cmake.cmake_layout:test_folder={test}"],
+             f"conan-{shared.lower()}.log", env=environment)
     return 2
 
 
