@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# Whole programs on these pages are in examples/.
+TOP_PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# `./dev docs` compiles the programs on these (docs/site/snippets.py).
+SITE_PAGES = [page for directory in ("tutorial", "guides", "cookbook", "ideas")
+              for page in sorted((ROOT / "docs" / directory).glob("*.md"))]
+PAGES = TOP_PAGES + SITE_PAGES
 
 PROGRAMS = ("./dev", "elidex", "elidex-c++", "cmake", "ctest", "ninja", "make", "git", "sudo", "apt", "apt-get",
             "pip", "python3", "sh",
@@ -67,7 +72,7 @@ def inline_commands(text):
 
 
 def commands_of(text):
-    lines = [line for language, lines in code_blocks(text) if language != "cpp" for line in lines]
+    lines = [line for language, lines in code_blocks(text) if language not in ("cpp", "output") for line in lines]
     return [*(normalized(line) for line in lines if is_command(line)), *inline_commands(text)]
 
 
@@ -131,6 +136,9 @@ ROWS = [
     reduced("./dev elidex bench --index ordered_map,btree/mutex,absl+mutex --workload a "
             "--dist zipf:0.99 --keys 1M "
             "--threads 1,2", ("--keys 1M", f"--keys 10K {BRIEF}")),
+    reduced("./dev elidex bench --index ordered_map,std+shared_mutex --workload a "
+            "--dist zipf:0.99 --keys 1M "
+            "--threads 1,2", ("--keys 1M", f"--keys 10K {BRIEF}")),
     reduced("./dev elidex bench --index btree/htm-dbx,euno-btree,masstree --workload put:0.99 "
             "--threads 1,2", ("1,2", f"1,2 --keys 10K {BRIEF}")),
     reduced("./dev elidex bench --index db/occ,db/2pl --workload tpcc --threads 1,2",
@@ -148,6 +156,7 @@ ROWS = [
     reduced("./dev locks", ("locks", "locks --rounds 1")),
     long_only("./dev maps", ("maps", "maps --rounds 2")),
     long_only("./dev programs"),
+    long_only("./dev docs"),
     long_only("./dev columns"),
     long_only("./dev bench"),
     long_only("./dev bench --check", statuses=(0, 1)),  # 1: slower than where the gate was stored
