@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import claims  # noqa: E402
 import links  # noqa: E402
 import reference  # noqa: E402
 import snippets  # noqa: E402
@@ -22,15 +23,16 @@ HERE = ROOT / "docs" / "site"
 OUT = ROOT / "build" / "docs"
 
 
-def reference_pages(pages):
-    """Path in the site -> text, of the pages that are made from the headers."""
+def made_pages(pages):
+    """Path in the site -> text, of the pages that are made from the headers and from stored results."""
     made = {f"reference/{page.name}.md": reference.page_text(page, headers) for page, headers in pages}
     made["reference/index.md"] = reference.index_text(pages)
+    made["results/claims.md"] = claims.page()
     return made
 
 
 def build(pages):
-    stage.Stage(ROOT / "build" / "docs-src").run(reference_pages(pages))
+    stage.Stage(ROOT / "build" / "docs-src").run(made_pages(pages))
     answer = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--config-file", HERE / "mkdocs.yml"],
                             capture_output=True, text=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
     if answer.returncode != 0:
@@ -71,6 +73,7 @@ def main():
     complaints += spelling()
     complaints += [f"{name}: a public function without an entry in the reference"
                    for name in reference.missing(reference.names(of_headers))]
+    complaints += [f"{name}: a public function without a comment" for name in reference.without_text(of_headers)]
     compiled, wrong = snippets.check(arguments.library, arguments.jobs)
     complaints += wrong
     for line in complaints:

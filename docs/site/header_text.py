@@ -88,13 +88,15 @@ def capitalized(text):
 
 def linked(code, links):
     name = re.sub(r"\(.*", "", code.strip("`"))
+    if name.endswith((".hpp", ".md")) and name.split("/")[-1] in links:
+        return f"[{code}]({links[name.split('/')[-1]]})"
     return f"[{code}](#{links[name]})" if name in links and "(" in code else code
 
 
 def indented(lines, links):
     if any(line.lstrip().startswith("* ") for line in lines):
         return bullets(lines, links)
-    if any(CODE.search(line) for line in lines):
+    if any(CODE.search(line) for line in lines) and not is_list_of_terms(lines):
         return fenced(lines)
     least = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
     body = [line[least:] for line in lines]
@@ -112,6 +114,13 @@ def indented(lines, links):
     table = ["| | |", "| --- | --- |"]
     table += [f"| `{term}` | {inline(text, links).replace('|', chr(92) + '|')} |" for term, text in rows]
     return "\n".join(table)
+
+
+def is_list_of_terms(lines):
+    """Whether lines that look like code are "call   explanation"."""
+    least = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
+    terms = [line[least:] for line in lines if line.strip() and not line[least:].startswith(" ")]
+    return all(re.match(r"^\S.*? {2,}\w", term) and "//" not in term and not term.endswith((";", "{")) for term in terms)
 
 
 def bullets(lines, links):

@@ -5,6 +5,7 @@ implementation notes of a header are left out: each page links to the header its
 """
 
 import fnmatch
+import functools
 import re
 import sys
 from dataclasses import dataclass, field
@@ -46,7 +47,9 @@ PAGES = (
          ("elidex/internal/txn/transaction.hpp", "elidex/internal/txn/snapshot_transaction.hpp",
           "elidex/internal/txn/two_phase_transaction.hpp"),
          {"transaction": SCANS, "snapshot_transaction": SCANS, "two_phase_transaction": SCANS}),
-    Page("table", "Tables", ("elidex/internal/txn/table.hpp",)),
+    Page("table", "Tables", ("elidex/internal/txn/table.hpp",), {},
+         "Programs pass a table to [transactions](transaction.md), and call `make_row()`, `columns()` and `name()`. Its other "
+         "functions are for the database."),
     Page("schema", "Rows with a schema", ("elidex/internal/txn/schema.hpp",)),
     Page("indexed_table", "Secondary indexes",
          ("elidex/internal/txn/indexed_table.hpp", "elidex/internal/txn/ordered_key.hpp")),
@@ -315,6 +318,7 @@ def anchor(name):
     return re.sub(r"[^\w]+", "-", name).strip("-").lower()
 
 
+@functools.cache
 def read():
     """(page, its headers) of each page."""
     reader = Reader()
@@ -326,10 +330,15 @@ def entries_of(header):
         yield from one.entries
 
 
+# What comments call a header or a page -> its page.
+PAGE_LINKS = {Path(header).name: f"{page.name}.md" for page in PAGES for header in page.headers}
+PAGE_LINKS |= {path.name: f"../{path.name}" for path in (ROOT / "docs").glob("*.md") if path.name not in ("index.md", "README.md")}
+
+
 def page_text(page, headers):
     out = [f"# {page.title}", ""]
     for header in headers:
-        links = {}
+        links = dict(PAGE_LINKS)
         for entry in entries_of(header):
             if entry.kind == "function":
                 links.setdefault(entry.name.split("::")[-1], anchor(entry.name))
@@ -404,6 +413,12 @@ def class_text(one, links, reach):
     return out
 
 
+def is_in_index(page, entry):
+    if page.name == "table":  # a handle: its other functions are for the database
+        return entry.name in ("table::make_row", "table::columns", "table::name")
+    return entry.kind == "function" and "~" not in entry.name
+
+
 def index_text(pages):
     out = ["# Reference", "",
            "These pages are made from the comments of the public headers. Each entry links to the thread-safety,",
@@ -412,7 +427,7 @@ def index_text(pages):
            "| page | functions |", "| --- | --- |"]
     for page, headers in pages:
         names = [f"[`{entry.name.split('::')[-1]}`]({page.name}.md#{anchor(entry.name)})" for header in headers
-                 for entry in entries_of(header) if entry.kind == "function" and "~" not in entry.name]
+                 for entry in entries_of(header) if is_in_index(page, entry)]
         out.append(f"| [{page.title}]({page.name}.md) | {' '.join(dict.fromkeys(names))} |")
     return "\n".join(out) + "\n"
 
@@ -426,12 +441,32 @@ def names(pages):
 NO_ENTRY = ("transaction::transaction", "misuse_canary::*", "planted_beside_it")
 
 
-def missing(entries):
-    """The public functions that have no entry. The misuse tests' check lists the public functions."""
+# Functions that need no text: the standard says what they do, or they are for the database and for tests.
+NO_TEXT = ("table::*", "two_phase_locking::*", "htm::native::*", "htm::never::*", "default_hash::*", "map_range::*")
+
+
+def without_text(pages):
+    """The functions, except constructors, destructors and operators, whose entry has no text."""
+    for _, headers in pages:
+        for entry in (entry for header in headers for entry in entries_of(header)):
+            scope, _, own = entry.name.rpartition("::")
+            special = own.startswith(("~", "operator")) or own == scope.rpartition("::")[2]
+            excused = special or any(fnmatch.fnmatchcase(entry.name, pattern) for pattern in NO_TEXT)
+            if entry.kind == "function" and not excused and not any(line.strip() for line in entry.comment):
+                yield entry.name
+
+
+@functools.cache
+def public_names():
+    """The public functions, as the misuse tests' check lists them."""
     import public_functions
     headers = public_api.HEADERS
-    functions = public_functions.public_functions(public_functions.dump(headers, ("include", ".")), headers)
-    return [name for name in sorted(functions) if name not in entries
+    return public_functions.public_functions(public_functions.dump(headers, ("include", ".")), headers)
+
+
+def missing(entries):
+    """The public functions that have no entry."""
+    return [name for name in sorted(public_names()) if name not in entries
             and not any(fnmatch.fnmatchcase(name, pattern) for pattern in NO_ENTRY)]
 
 

@@ -1,4 +1,4 @@
-"""Compiles the C++ snippets of the tutorial, the guides and the cookbook, and runs those whose output a page shows.
+"""Compiles the C++ snippets of the first page, the tutorial, the guides and the cookbook, and runs those whose output a page shows.
 
 A snippet is a block of ```cpp. A block with `int main(` is a whole program. Any other is the body of a
 function. Two comments before a block change this:
@@ -7,7 +7,7 @@ function. Two comments before a block change this:
     <!-- snippet: continued -->   the block continues the one before
 
 A block of ```output below a snippet is what it prints. Many snippets are compiled together, and each runs
-as a process of its own in an empty directory.
+as a process of its own in an empty directory. `snippets.py --format` puts them into the project's format.
 """
 
 import concurrent.futures
@@ -68,8 +68,7 @@ def snippets_of(page, text):
 
 
 def all_snippets():
-    return [snippet for directory in DIRECTORIES for path in sorted((ROOT / "docs" / directory).glob("*.md"))
-            for snippet in snippets_of(f"docs/{directory}/{path.name}", path.read_text())]
+    return [snippet for path in pages() for snippet in snippets_of(path.relative_to(ROOT).as_posix(), path.read_text())]
 
 
 def unit(snippets):
@@ -170,12 +169,33 @@ def check(library, jobs, only=""):
     return len(snippets), complaints
 
 
+def formatted(page):
+    """The text of a page with its C++ in the project's format."""
+    def one(block):
+        comment, language, code = block.groups()
+        if language != "cpp":
+            return block.group(0)
+        code = subprocess.run(["clang-format-19", f"--style=file:{ROOT / '.clang-format'}"], input=code, text=True,
+                              capture_output=True, check=True).stdout
+        return f"{comment}```cpp\n{code}```"
+    return BLOCK.sub(one, page)
+
+
+def pages():
+    return [ROOT / "docs" / "index.md", *(path for directory in DIRECTORIES
+                                          for path in sorted((ROOT / "docs" / directory).glob("*.md")))]
+
+
 def cpus():
     return len(os.sched_getaffinity(0))
 
 
 if __name__ == "__main__":
     import sys
+    if sys.argv[1:] == ["--format"]:
+        for one in pages():
+            one.write_text(formatted(one.read_text()))
+        sys.exit(0)
     total, wrong = check(sys.argv[1], 1, *sys.argv[2:3])
     print(*wrong, f"{total} snippets", sep="\n")
     sys.exit(1 if wrong else 0)

@@ -44,7 +44,8 @@ class Stage:
         for repository, site in self.pages.items():
             path = DOCS / "index.md" if repository == "docs/README.md" else ROOT / repository
             shown = "docs/index.md" if repository == "docs/README.md" else repository
-            self.write(site, self.page(path.read_text(), shown, site))
+            head = "---\nhide:\n  - navigation\n---\n" if site == "index.md" else ""
+            self.write(site, head + self.page(path.read_text(), shown, site))
         for site, text in made.items():
             self.write(site, self.page(text, f"docs/{site}", site))
         for directory in ("results", "assets"):
@@ -90,7 +91,7 @@ class Stage:
             return "index.md"
         if repository in self.pages:
             return self.pages[repository]
-        if repository.startswith("docs/reference/"):
+        if repository.startswith("docs/reference/") or repository == "docs/results/claims.md":  # made, not stored
             return repository.removeprefix("docs/")
         path = ROOT / repository
         if path.is_dir() and (DOCS / "decisions") == path:

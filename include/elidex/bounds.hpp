@@ -55,10 +55,15 @@ class bounds {
     return turned;
   }
 
+  // Returns the lower bound, or std::nullopt.
   const std::optional<Lower>& lower() const noexcept { return lower_; }
+  // Returns the upper bound, or std::nullopt.
   const std::optional<Upper>& upper() const noexcept { return upper_; }
+  // Returns whether the lower bound itself is outside of the range.
   bool is_without_lower() const noexcept { return without_lower_; }
+  // Returns whether the upper bound itself is inside the range.
   bool is_with_upper() const noexcept { return with_upper_; }
+  // Returns whether the range goes from its last key to its first.
   bool descends() const noexcept { return descends_; }
 
  private:
@@ -74,12 +79,15 @@ template <class... First>
 class prefix_bounds {
  public:
   explicit prefix_bounds(First... first) : first_(std::move(first)...) {}
+  // The same keys in the opposite direction.
   prefix_bounds descending() const {
     prefix_bounds turned = *this;
     turned.descends_ = !descends_;
     return turned;
   }
+  // Returns what the keys begin with.
   const std::tuple<First...>& first() const noexcept { return first_; }
+  // Returns whether the range goes from its last key to its first.
   bool descends() const noexcept { return descends_; }
 
  private:
@@ -87,26 +95,32 @@ class prefix_bounds {
   bool descends_ = false;
 };
 
+// a <= key < b
 template <class A, class B>
 bounds<A, B> between(A a, B b) {
   return {std::optional<A>(std::move(a)), false, std::optional<B>(std::move(b)), false};
 }
+// a <= key <= b
 template <class A, class B>
 bounds<A, B> closed(A a, B b) {
   return {std::optional<A>(std::move(a)), false, std::optional<B>(std::move(b)), true};
 }
+// a <= key
 template <class A>
 bounds<A> from(A a) {
   return {std::optional<A>(std::move(a)), false, std::nullopt, false};
 }
+// a < key
 template <class A>
 bounds<A> above(A a) {
   return {std::optional<A>(std::move(a)), true, std::nullopt, false};
 }
+// key < b
 template <class B>
 bounds<B> below(B b) {
   return {std::nullopt, false, std::optional<B>(std::move(b)), false};
 }
+// key <= b
 template <class B>
 bounds<B> up_to(B b) {
   return {std::nullopt, false, std::optional<B>(std::move(b)), true};

@@ -256,9 +256,11 @@ class column {
   // Returns the number of rows that are not deleted. It is exact while no thread inserts or erases.
   // It never misses a row that exists.
   std::size_t size() const;
+  // Returns whether size() is 0.
   bool empty() const { return size() == 0; }
   // Returns the bytes obtained from the system, without the parts that a running merge builds.
   std::size_t memory_bytes() const;
+  // Returns the sizes of main, frozen part and delta.
   column_stats stats() const;
 
  private:

@@ -103,6 +103,7 @@ class condition_variable {
     return true;
   }
 
+  // As wait_until(), with a time from now.
   template <class Mutex, class Rep, class Period>
   std::cv_status wait_for(std::unique_lock<Mutex>& lock,
                           const std::chrono::duration<Rep, Period>& how_long) {

@@ -148,6 +148,7 @@ class hash_map : public internal::hash_map_face<Key, Value, Hash> {
   hash_map(hash_map&&) noexcept = default;
   hash_map& operator=(hash_map&&) noexcept = default;
   ~hash_map() = default;
+  // Exchanges the contents and options of two maps.
   void swap(hash_map& other) noexcept { std::swap(*this, other); }
   friend void swap(hash_map& a, hash_map& b) noexcept { a.swap(b); }
 
@@ -172,6 +173,7 @@ class hash_map : public internal::hash_map_face<Key, Value, Hash> {
   // larger than the system's memory, reserve() throws at once and grows nothing.
   void reserve(std::size_t many) { this->table().reserve(many); }
 
+  // Returns the counts of splits, merges, restarts and buckets.
   hash_map_stats stats() const noexcept {
     const table_type* const made = this->table_if_made();
     if (made == nullptr) return {};

@@ -130,16 +130,22 @@ struct status {
 
   std::uint32_t word = 0;
 
+  // Returns the status of an abort(code).
   static constexpr status of_abort(std::uint8_t code) noexcept {
     return {explicit_bit | (static_cast<std::uint32_t>(code) << code_shift)};
   }
 
+  // Whether the transaction runs: this is its inside.
   constexpr bool started() const noexcept { return word == started_word; }
+  // abort() was called.
   constexpr bool is_explicit() const noexcept { return has(explicit_bit); }
   // The hardware's guess that another attempt may commit.
   constexpr bool may_retry() const noexcept { return has(retry_bit); }
+  // Another core accessed a line of the transaction.
   constexpr bool is_conflict() const noexcept { return has(conflict_bit); }
+  // The transaction's lines did not fit.
   constexpr bool is_capacity() const noexcept { return has(capacity_bit); }
+  // A debugger's breakpoint was met.
   constexpr bool is_debug() const noexcept { return has(debug_bit); }
   // The abort happened below the outermost transaction.
   constexpr bool is_nested() const noexcept { return has(nested_bit); }
@@ -147,6 +153,7 @@ struct status {
   constexpr std::uint8_t code() const noexcept {
     return is_explicit() ? static_cast<std::uint8_t>(word >> code_shift) : std::uint8_t{0};
   }
+  // abort(code_lock_busy) was called: the elided lock is held.
   constexpr bool is_lock_busy() const noexcept { return is_explicit() && code() == code_lock_busy; }
 
   // Returns the cause of an abort. If several bits are set, returns the first of explicit, capacity

@@ -149,6 +149,7 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   ordered_map(ordered_map&&) noexcept = default;
   ordered_map& operator=(ordered_map&&) noexcept = default;
   ~ordered_map() = default;
+  // Exchanges the contents and options of two maps.
   void swap(ordered_map& other) noexcept { std::swap(*this, other); }
   friend void swap(ordered_map& a, ordered_map& b) noexcept { a.swap(b); }
 
@@ -231,12 +232,15 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   // --- neighbours ---
   // Each returns a record, or std::nullopt if there is none.
 
+  // Returns the record with the smallest key.
   std::optional<record> front() const { return first_of(elidex::all); }
+  // Returns the record with the largest key.
   std::optional<record> back() const { return first_of(elidex::all.descending()); }
   // The first key that is not less than `key`. The standard's lower_bound() returns an iterator.
   std::optional<record> lower_bound(key_argument key) const {
     return first_of(elidex::from(own(key)));
   }
+  // The same as lower_bound().
   std::optional<record> ceiling(key_argument key) const { return lower_bound(key); }
   // The first key that is greater than `key`.
   std::optional<record> upper_bound(key_argument key) const {
@@ -259,13 +263,14 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   template <std::ranges::input_range Range>
   std::size_t bulk_load(Range&& sorted);
 
-  // Returns a cursor without a position, for one thread at a time.
   class cursor_type;
+  // Returns a cursor without a position, for one thread at a time.
   cursor_type cursor() const&;
   void cursor() const&& = delete;  // the map must outlive the cursor
 
   // --- facts ---
 
+  // Returns the counts of splits, merges, restarts and nodes.
   ordered_map_stats stats() const noexcept;
   // Returns how the map isolates its operations: hardware or optimistic. Only maps whose keys have
   // at most 64 bits, and whose values are trivially copyable and have at most 56 bytes, use
@@ -333,8 +338,9 @@ class ordered_map<Key, Value>::cursor_type {
  public:
   // Whether the cursor is at a key. The functions below need that, except the seeks.
   bool valid() const noexcept { return at_.valid(); }
-  // The key and the value, valid until the cursor moves.
+  // Returns the key. A view is valid until the cursor moves.
   typename keys::view key() const { return keys::decoded(at_.key()); }
+  // Returns the value, a copy from the time when the cursor came. Valid until the cursor moves.
   decltype(auto) value() const noexcept {
     if constexpr (values::is_same) {
       return at_.value();
@@ -343,13 +349,17 @@ class ordered_map<Key, Value>::cursor_type {
     }
   }
 
-  void seek(key_argument key) { at_.seek(encoded(key).get()); }  // the smallest key >= `key`
-  void seek_before(key_argument key) {
-    at_.seek_before(encoded(key).get());
-  }  // the largest < `key`
+  // Moves to the smallest key that is not less than `key`.
+  void seek(key_argument key) { at_.seek(encoded(key).get()); }
+  // Moves to the largest key that is less than `key`.
+  void seek_before(key_argument key) { at_.seek_before(encoded(key).get()); }
+  // Moves to the smallest key.
   void seek_first() { at_.seek_first(); }
+  // Moves to the largest key.
   void seek_last() { at_.seek_last(); }
+  // Moves to the next larger key. After the last one the cursor is not valid.
   void next() { at_.next(); }
+  // Moves to the next smaller key. Before the first one the cursor is not valid.
   void prev() { at_.prev(); }
 
  private:

@@ -1,6 +1,7 @@
 """The site's own scripts, and that every public function has an entry in the reference."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ import stage  # noqa: E402
 
 try:
     import clang.cindex  # noqa: F401
+    import build_site
     import reference
     LIBCLANG = True
 except ImportError:
@@ -103,11 +105,25 @@ class Snippets(unittest.TestCase):
             wrong = snippets.snippets_of("docs/a.md", "```cpp\n\nnothing();\n```\n")
             self.assertRegex(snippets.compiled(snippets.unit(wrong), archive, b"")[1], r"docs/a.md:3:")
 
+    @unittest.skipUnless(shutil.which("clang-format-19"), "no clang-format-19; ./dev lint installs it")
+    def test_snippets_have_the_project_s_format(self):
+        for page in snippets.pages():
+            self.assertEqual(page.read_text(), snippets.formatted(page.read_text()), "snippets.py --format")
+
     @unittest.skipUnless(LIBRARY.exists(), "build/release has no library; ./dev build makes it")
     def test_the_snippets_of_all_pages(self):
         total, complaints = snippets.check(LIBRARY, snippets.cpus())
         self.assertEqual(complaints, [])
         self.assertGreater(total, 45)
+
+
+@unittest.skipUnless(LIBCLANG, "no libclang; ./dev docs installs it, and checks the same")
+class Site(unittest.TestCase):
+    def test_links_and_spelling(self):
+        build_site.build(reference.read())
+        pages, checked, complaints = links.check(build_site.OUT)
+        self.assertEqual(complaints + build_site.spelling(), [])
+        self.assertGreater(checked, 10 * pages)
 
 
 class Pages(unittest.TestCase):
@@ -129,6 +145,9 @@ class Pages(unittest.TestCase):
 class Reference(unittest.TestCase):
     def test_every_public_function_has_an_entry(self):
         self.assertEqual(reference.missing(reference.names(reference.read())), [])
+
+    def test_every_public_function_has_a_text(self):
+        self.assertEqual(list(reference.without_text(reference.read())), [])
 
     def test_the_check_can_fail(self):
         self.assertIn("hash_map::get", reference.missing(reference.names(reference.read()) - {"hash_map::get"}))

@@ -61,6 +61,7 @@ class map_face {
     if (!value) throw std::out_of_range("elidex: at: no such key");
     return *std::move(value);
   }
+  // Returns whether the key is present.
   bool contains(key_argument key) const {
     return if_made(key, [](const Table& t, const tree_argument& code) { return t.contains(code); });
   }
@@ -120,11 +121,12 @@ class map_face {
     holder made(std::forward<value_argument>(value));
     return table().insert(encoded(key).get(), made);
   }
-  // Adds `key`, or overwrites its value. Returns whether it added the key. Both names are the same.
+  // Adds `key`, or overwrites its value. Returns whether it added the key.
   bool upsert(key_argument key, value_argument value) {
     holder made(std::forward<value_argument>(value));
     return table().upsert(encoded(key).get(), made);
   }
+  // The standard's name of upsert().
   bool insert_or_assign(key_argument key, value_argument value) {
     return upsert(key, std::forward<value_argument>(value));
   }
@@ -315,6 +317,7 @@ class map_face {
     const Table* const made = table_.if_made();
     return made == nullptr ? 0 : made->size();
   }
+  // Returns whether size() is 0.
   bool empty() const noexcept { return size() == 0; }
   // Returns the bytes that the map uses, without what the values own. Exact when no operation runs,
   // except for malloc's overhead, which is an estimate.

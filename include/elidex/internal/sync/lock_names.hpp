@@ -48,11 +48,13 @@ class lock_record {
  public:
   lock_counters counters;
 
+  // Counts one wait of this length.
   void count_wait(std::uint64_t ns) noexcept {
     // relaxed, without a partner: counts publish nothing.
     waits_.fetch_add(1, std::memory_order_relaxed);
     waited_ns_.fetch_add(ns, std::memory_order_relaxed);  // as above
   }
+  // Stores the counts, but not the name.
   void read(named_lock_counts& into) const noexcept {
     into.counts = counters.read();
     into.waits = waits_.load(std::memory_order_relaxed);          // no partner, as above
@@ -64,7 +66,9 @@ class lock_record {
   std::atomic<std::uint64_t> waited_ns_{0};
 };
 
+// Returns the counters of that name. They are made at the first call.
 lock_record& lock_record_named(std::string_view name);
+// Returns the counters of all locks without a name.
 lock_record& record_of_unnamed_locks() noexcept;
 
 }  // namespace elidex::internal

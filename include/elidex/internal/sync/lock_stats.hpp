@@ -39,12 +39,15 @@ struct lock_counts {
   std::uint64_t off_periods = 0;  // how often too many aborts switched elision off for a while
   std::array<std::uint64_t, htm::abort_cause_count> aborts{};  // by htm::abort_cause
 
+  // Returns the number of aborts with this cause.
   std::uint64_t aborts_by(htm::abort_cause cause) const noexcept {
     return aborts[static_cast<std::size_t>(cause)];
   }
+  // The number of all aborts.
   std::uint64_t aborts_total() const noexcept;
   // The number of transactions that began.
   std::uint64_t attempts() const noexcept { return commits + aborts_total(); }
+  // The number of sections, elided or under the lock.
   std::uint64_t acquisitions() const noexcept { return commits + fallbacks; }
   // The share of the acquisitions that took the lock, or 0 if there were no acquisitions.
   double fallback_pct() const noexcept;

@@ -223,10 +223,12 @@ class map_range : public std::ranges::view_interface<map_range<Map>> {
   }
   ~map_range() = default;
 
+  // Returns an iterator at the next record. Copies records of the map if none is left.
   iterator begin() {
     if (at_ == nullptr && !is_at_end_) fill();
     return iterator(*this);
   }
+  // Returns the end, with which an iterator is compared.
   static std::default_sentinel_t end() noexcept { return std::default_sentinel; }
 
  private:

@@ -110,16 +110,20 @@ class indexed_table {
   index_of<Value> add_index(std::string name, Fn value_of) {
     return add<Value>(std::move(name), std::move(value_of), false);
   }
+  // The same, for an index in which each value occurs once. The table's keys must be integers.
   template <class Value, class Fn>
     requires std::integral<key_type>
   index_of<Value> add_unique_index(std::string name, Fn value_of) {
     return add<Value>(std::move(name), std::move(value_of), true);
   }
 
+  // Returns a copy of the row, or std::nullopt.
   template <class Transaction>
   std::optional<row_type> get(Transaction& t, key_argument key) const {
     return t.get(table_, key);
   }
+  // Adds the row and its entries. Throws duplicate_key if the key, or a value of a unique index, is
+  // present.
   template <class Transaction>
   void insert(Transaction& t, key_argument key, const row_type& row) const {
     t.insert(table_, key, row);

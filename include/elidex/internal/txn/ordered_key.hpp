@@ -47,7 +47,9 @@ class ordered_key {
   ordered_key& add(const char* part) { return add(std::string_view(part)); }
   ordered_key& add(const std::string& part) { return add(std::string_view(part)); }
 
+  // Returns the string so far.
   const std::string& bytes() const noexcept { return bytes_; }
+  // Moves the string out.
   std::string take() noexcept { return std::move(bytes_); }
 
  private:

@@ -55,7 +55,9 @@ class schema {
   schema& operator=(const schema&) noexcept = default;
   ~schema() = default;
 
+  // Returns the columns, in their order.
   const std::vector<column_definition>& columns() const noexcept { return layout_->columns; }
+  // Returns the size of a row.
   std::size_t row_bytes() const noexcept { return layout_->row_bytes; }
   // Equal texts mean equal columns in the same order.
   const std::string& text() const noexcept { return layout_->text; }
@@ -81,13 +83,20 @@ class row {
   // Copies `words`. Throws schema_mismatch unless their count is that of a row.
   row(const schema& columns, std::span<const std::uint64_t> words);
 
+  // Returns the schema of the row.
   const schema& columns() const noexcept { return columns_; }
+  // Returns the row as the table stores it.
   std::span<const std::uint64_t> words() const noexcept { return words_; }
 
+  // Returns an integer. Throws schema_mismatch for an unknown column, or one of another type.
   std::int64_t integer(std::string_view column) const;
+  // The same for a double.
   double real(std::string_view column) const;
+  // The same for a text. The view is valid until the row changes.
   std::string_view text(std::string_view column) const;
 
+  // Changes a column and returns the row. Throws schema_mismatch for an unknown column, or one of
+  // another type, and row_too_large for a text that is longer than its column.
   row& set(std::string_view column, std::int64_t value);
   row& set(std::string_view column, int value) { return set(column, std::int64_t{value}); }
   row& set(std::string_view column, double value);

@@ -43,6 +43,7 @@ class snapshot_transaction : public table_scans<snapshot_transaction> {
     return found == nullptr ? std::nullopt : read(table, *found);
   }
 
+  // Returns the commit group that the snapshot shows.
   std::uint64_t group() const noexcept { return snapshot_.group(); }
   // Everything that the transaction has seen survives a crash once this group is durable. This
   // requires that erased records stay until their erase is durable (level sync).

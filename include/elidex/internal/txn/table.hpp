@@ -150,6 +150,7 @@ class table_base {
   table_base(const table_base&) = delete;
   table_base& operator=(const table_base&) = delete;
 
+  // Returns the name that create_table() was given.
   const std::string& name() const noexcept { return name_; }
   // The table's number in the log, from 1 on. Set before transactions use the table.
   std::uint32_t id() const noexcept { return id_; }
@@ -547,7 +548,9 @@ class schema_table : public keyed_table<Key, Map> {
       : keyed_table<Key, Map>(std::move(name), columns.row_bytes(), columns.text(), locking),
         columns_(columns) {}
 
+  // Returns the schema of the rows.
   const schema& columns() const noexcept { return columns_; }
+  // Returns a row of zeros and empty texts.
   row make_row() const { return row(columns_); }
 
   row row_of(std::span<const std::uint64_t> words) const { return row(columns_, words); }

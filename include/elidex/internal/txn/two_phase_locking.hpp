@@ -51,7 +51,9 @@ class two_phase_locking {
   // deadlock waits as long for its turn to run again.
   void wait_for(std::chrono::nanoseconds time) noexcept { wait_ns_.store(time.count()); }
 
+  // Returns the counts of lock requests, waits and deadlocks.
   lock_system_counts counts() const { return locks_.counts(); }
+  // Returns the lock system, for tests.
   lock_system<Latches>& locks() noexcept { return locks_; }
 
   // For the database.

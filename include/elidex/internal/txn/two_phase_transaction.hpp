@@ -167,6 +167,7 @@ class two_phase_transaction : private transaction_context,
   two_phase_transaction(const two_phase_transaction&) = delete;
   two_phase_transaction& operator=(const two_phase_transaction&) = delete;
 
+  // Returns a copy of the row, or std::nullopt.
   template <class Table, class Key>
   std::optional<typename Table::row_type> get(Table& table, const Key& key);
 
@@ -178,9 +179,10 @@ class two_phase_transaction : private transaction_context,
   template <class Table, class Key>
   void upsert(Table& table, const Key& key, const typename Table::row_type& row);
 
-  // Both return false if the key is absent.
+  // Calls change(row&). Returns false if the key is absent.
   template <class Table, class Key, value_change<typename Table::row_type> Fn>
   bool update(Table& table, const Key& key, Fn&& change);
+  // Removes the row. Returns false if the key is absent.
   template <class Table, class Key>
   bool erase(Table& table, const Key& key);
 
