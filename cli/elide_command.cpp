@@ -46,7 +46,9 @@ fs::path library() {
   std::error_code error;
   const fs::path here = program_directory();
   constexpr const char* installed = "../" ELIDEX_INSTALL_LIBDIR;
-  for (const char* const directory : {".", "../lib", "../lib64", installed, "../preload"}) {
+  constexpr const char* by_debian = "../" ELIDEX_INSTALL_LIBDIR "/elidex";
+  for (const char* const directory :
+       {".", "../lib", "../lib64", installed, by_debian, "../preload"}) {
     const fs::path found = (here / directory / library_name).lexically_normal();
     if (fs::exists(found, error)) return found;
   }

@@ -19,7 +19,7 @@ PAGES = TOP_PAGES + SITE_PAGES
 
 PROGRAMS = ("./dev", "elidex", "elidex-c++", "cmake", "ctest", "ninja", "make", "git", "sudo", "apt", "apt-get",
             "pip", "python3", "sh",
-            "bash", "export", "addr2line", "redis-server")
+            "bash", "export", "addr2line", "redis-server", "gdb")
 SHELL_LINE = re.compile(rf"(?:\w+=\S+ )*(?:{'|'.join(map(re.escape, PROGRAMS))})(?= |$)")
 SHELL_ASSIGNMENT = re.compile(r"(?:[A-Z_]+=\S+ )+\w")
 COMMENT = re.compile(r"\s+# .*")
@@ -121,8 +121,10 @@ ITSELF = "these tests are a part of it"
 WHOLE_PAPER = ("takes up to an hour; --long runs the figures that the pages name, and "
                "papers/repro/tests the judgement of all")
 OWN_PROGRAM = "tests/machine/elidex_cxx_test.py compiles and runs such programs"
+PACKAGES = "needs root and a Debian mirror; CI runs it as a job of its own"
 # Servers run until they are stopped: a program that ends runs in place of them.
 PROGRAM = ("redis-server --port 7777", "xz --version")
+PRELOADED = ("/usr/lib", "{root}/build/release/preload")
 INSTALL = (("build/install", "{directory}/install"), ("-S .", "-S {root}"),
            ("/where/you/like", "{directory}/prefix"))
 
@@ -201,6 +203,23 @@ ROWS = [
     *(as_written(f"./dev example {topic}") for topic in ("word-count", "order-book", "time-series")),
     never("elidex-c++ -O2 examples/machine.cpp -o bank", OWN_PROGRAM),
     never('ELIDEX_SIM="machine=haswell-i5-4670t locks=elided cpus=4 seed=2" ./bank', OWN_PROGRAM),
+    # Recipes.
+    *(never("./dev elidex " + command, "needs the code of its recipe, which checks/recipes compiles")
+      for command in ("bench --index btree/shared,btree/rw --workload a --threads 1,2",
+                      "bench --index ordered_map --workload u --threads 1,2", "repro E-F10z")),
+    reduced("./dev schedule NoLostUpdate --seed 42",
+            ("NoLostUpdate", "DatabaseSchedules/0.NoLostUpdate")),
+    as_written("./dev elidex sim --index btree/htm-dbx --cores 2 --ops 200 --keys 1K "
+               "--trace run.json"),
+    reduced("ELIDEX_SIM=\"machine=haswell-i5-4670t locks=elided\" gdb -batch "
+            "-ex 'set breakpoint pending on' -ex 'break elidex_sim_begin' -ex run -ex backtrace "
+            "build/release/examples/machine_example", ("build/release", "{root}/build/release"),
+            full=None),
+    *(reduced(command, PRELOADED, full=None) for command in (
+        "ELIDEX_VERBOSE=on LD_PRELOAD=/usr/lib/libelidex-preload.so xz --version",
+        "ELIDEX_ELISION=off LD_PRELOAD=/usr/lib/libelidex-preload.so xz --version",
+        "gdb -batch -ex 'set exec-wrapper env LD_PRELOAD=/usr/lib/libelidex-preload.so' -ex run "
+        "-ex backtrace --args xz --version")),
     # Building and testing.
     long_only("cmake -S . -B build/install -DCMAKE_BUILD_TYPE=Release -DELIDEX_BUILD_CLI=OFF "
               "-DELIDEX_BUILD_MACHINE=OFF "
@@ -215,5 +234,7 @@ ROWS = [
     never("./dev test --long", ITSELF),
     never("./dev lint", "./dev test --long runs it"),
     never("./dev fmt", "changes the checkout; ./dev lint checks the same"),
+    never("./dev package", PACKAGES),
+    never("./dev package --no-tools", PACKAGES),
     never("./dev setup --peers", "installs Rust's cargo"),
 ]

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-DIRECTORIES = ("include", "src", "machine", "papers", "bench", "cli", "preload", "checks", "tests", "fuzz", "examples")
+DIRECTORIES = ("include", "src", "machine", "papers", "bench", "cli", "preload", "checks", "tests", "fuzz", "examples",
+               "packaging")
 FUNCTION_LINES_MAX = 70
 COLUMNS_MAX = 100
 
