@@ -12,7 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-MOVED = {"README.md": "project.md", "CHANGELOG.md": "CHANGELOG.md", "docs/README.md": "index.md"}
+MOVED = {"README.md": "project.md", "CHANGELOG.md": "CHANGELOG.md", "SECURITY.md": "SECURITY.md",
+         "docs/README.md": "index.md"}
 PAGE_DIRECTORIES = ("tutorial", "guides", "cookbook", "ideas", "reference", "results", "decisions")
 LANGUAGES = {".hpp": "cpp", ".cpp": "cpp", ".py": "python", ".json": "json", ".yml": "yaml", ".csv": "text",
              ".txt": "text", ".cmake": "cmake", "": "text", ".md": "markdown"}
