@@ -14,7 +14,7 @@ WORDS_MAX = 30
 PLAIN = ("docs/tutorial/", "docs/cookbook/", "docs/guides/", "docs/ideas/", "docs/results/", "docs/reference/", "docs/index.md",
          "docs/README.md", "docs/decisions/site.md", "docs/decisions/index.md", "README.md",
          *(f"docs/{name}.md" for name in ("ARCHITECTURE", "COLUMN", "CONFORMANCE", "CONTRIBUTING", "DATABASE", "ELISION", "LINKING",
-                                          "LOG_FORMAT", "MAPS", "PAPERS", "PRELOAD", "TOOL", "glossary", "VERSIONS", "MACHINE", "THESIS")))
+                                          "LOG_FORMAT", "MAPS", "PAPERS", "PRELOAD", "TOOL", "glossary", "VERSIONS", "MACHINE", "THESIS", "EUNOMIA")))
 # What a reader stops at -> what to write.
 TURNS = {
     r"\bsays how\b": "describes how",
