@@ -11,14 +11,14 @@ LABEL = re.compile(r"^((?:Keys|Values|Keys and values|Hash|Thread-safety|Complex
                    r"Memory|Size|Lifetime|Guarantees|Performance|Durability|Isolation|Handles|fork\(\)|"
                    r"Not offered|Which machine a build uses)):(?:\s+|$)")
 CODE = re.compile(r"[;{}]|//|^\s*#|\bfor \(|\bif \(")
-TERM = re.compile(r"^(\S.*?)(?: {2,}(\S.*)|:)?$")
+PARAMETER = re.compile(r"^\w+ {2,}\S")  # a template parameter and what it is
 SYMBOL = re.compile(
     r"(?<![\w`:./~])("
-    r"~?(?:\w+::)*~?\w+\([\w, .&*=]*\)"  # a call
+    r"~?(?:\w+::)*~?\w+\((?:[^()]|\([^()]*\)){0,40}\)"  # a call
     r"|(?:std|elidex|db|htm|papers)(?:::\w+)+(?:<[\w:, ]*>)?(?:&{1,2}|\*)?"
     r"|(?:const )?[A-Z]\w*&+"  # Value&, const Value&
     r"|\w+(?:/\w+)*\.(?:hpp|md|cpp)"
-    r"|[a-z]\w*_\w+"  # a name with an underscore
+    r"|[a-z]\w*_\w+\*?"  # a name with an underscore
     r")(?![\w`])")
 
 
@@ -44,7 +44,9 @@ def blocks(lines):
             else:
                 found.append(("end", []))
             continue
-        kind = "indented" if line.startswith("  ") else "text"
+        kind = "indented" if line.startswith("  ") or PARAMETER.match(line) else "text"
+        if kind == "indented" and found and found[-1][0] == "text" and is_continuation(line, found[-1][1]):
+            kind = "text"
         if kind == "text" and LABEL.match(line):
             found.append(("end", []))
         if found and found[-1][0] == kind:
@@ -52,6 +54,11 @@ def blocks(lines):
         else:
             found.append((kind, [line]))
     return [(kind, trimmed(block)) for kind, block in found if kind != "end"]
+
+
+def is_continuation(line, text):
+    """Whether an indented line continues the paragraph above it, as below a parameter's name."""
+    return line.startswith("    ") and not text[-1].endswith(":") and not CODE.search(line)
 
 
 def trimmed(lines):
@@ -108,11 +115,15 @@ def indented(lines, links):
         elif line.startswith("  ") and rows and line.strip():
             rows[-1][1] += " " + line.strip()
         elif line.strip():
-            return fenced(lines)
+            rows.append([line.strip(), ""])
+    if all(not text for _, text in rows):
+        return fenced(lines, "text")
     if any("   " in row[1] for row in rows):  # more than two columns
-        return fenced(lines)
+        return fenced(lines, "text")
     table = ["| | |", "| --- | --- |"]
-    table += [f"| `{term}` | {inline(text, links).replace('|', chr(92) + '|')} |" for term, text in rows]
+    for term, text in rows:
+        shown = f"`{term}`" if text or " " not in term else inline(term, links)
+        table.append(f"| {shown} | {inline(text, links).replace('|', chr(92) + '|')} |")
     return "\n".join(table)
 
 

@@ -69,7 +69,7 @@ PAGES = (
 @dataclass
 class Entry:
     name: str  # as users call it: hash_map::get
-    kind: str  # "function", "type" or "value"
+    kind: str  # "function", "type", "value" or "enum"
     overloads: list  # (signatures, comment): those that have one comment
     section: str = ""
 
@@ -162,6 +162,7 @@ def parsed():
 
 FUNCTIONS = ("CXX_METHOD", "FUNCTION_TEMPLATE", "FUNCTION_DECL", "CONSTRUCTOR", "DESTRUCTOR", "CONVERSION_FUNCTION")
 TYPES = ("CLASS_DECL", "STRUCT_DECL", "CLASS_TEMPLATE")
+KINDS = {"VAR_DECL": "value", "FIELD_DECL": "value", "ENUM_DECL": "enum"}
 ALIASES = ("TYPE_ALIAS_DECL", "TYPE_ALIAS_TEMPLATE_DECL")
 
 
@@ -219,7 +220,7 @@ class Reader:
                     self.add(made.free, name, cursor, "function", 1)
             elif kind in (*ALIASES, "ENUM_DECL", "VAR_DECL") and is_lexical(cursor):
                 if name := self.user_name(scope, cursor.spelling):
-                    self.add(made.free, name, cursor, "value" if kind == "VAR_DECL" else "type", 1)
+                    self.add(made.free, name, cursor, KINDS.get(kind, "type"), 1)
         made.classes = joined(made.classes)
         return made
 
@@ -256,8 +257,8 @@ class Reader:
             elif kind in TYPES and child.is_definition():
                 self.add_class(made, f"{one.name}::{child.spelling}", child, bases)
             elif kind in (*ALIASES, "FIELD_DECL", "ENUM_DECL"):
-                self.add(one, f"{one.name}::{child.spelling}", child,
-                         "value" if kind == "FIELD_DECL" else "type", cursor.extent.start.line)
+                self.add(one, f"{one.name}::{child.spelling}", child, KINDS.get(kind, "type"),
+                         cursor.extent.start.line)
 
     def add(self, one, name, cursor, kind, class_line):
         source = self.source("elidex/" + cursor.location.file.name.split("/include/elidex/")[-1])
@@ -341,7 +342,7 @@ def page_text(page, headers):
     out = [f"# {page.title}", ""]
     for header in headers:
         links = dict(PAGE_LINKS)
-        for entry in entries_of(header):
+        for entry in sorted(entries_of(header), key=lambda one: one.name.count("::")):
             if entry.kind == "function":
                 links.setdefault(entry.name.split("::")[-1], anchor(entry.name))
         shown = public_header(header.path)
@@ -391,7 +392,7 @@ def class_text(one, links, reach):
     if one.comment:
         out += [header_text.markdown(one.comment, links, label=None), ""]
     section = ""
-    values = [entry for entry in one.entries if entry.kind != "function"]
+    values = [entry for entry in one.entries if entry.kind in ("type", "value")]
     functions = [entry for entry in one.entries if entry.kind == "function"]
     if values:
         out += ["| member | meaning |", "| --- | --- |"] if one.name else ["| name | meaning |", "| --- | --- |"]
@@ -401,6 +402,9 @@ def class_text(one, links, reach):
             signature = signature.replace("|", "\\|")
             out.append(f"| <a id=\"{anchor(entry.name)}\"></a>`{signature}` | {text} |")
         out.append("")
+    for entry in (entry for entry in one.entries if entry.kind == "enum"):
+        out += [f"### `{entry.name.split('::')[-1]}` {{ #{anchor(entry.name)} }}", "", "```cpp", entry.overloads[0][0][0], "```", ""]
+        out += [header_text.markdown(entry.comment(), links, label=None), ""]
     for entry in functions:
         if entry.section and entry.section != section:
             section = entry.section

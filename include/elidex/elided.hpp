@@ -11,11 +11,11 @@
 // again, and eventually takes the underlying lock. On a CPU that commits no transactions, lock()
 // takes the lock at once, and the statistics count a fallback.
 //
-// Lock        has lock(), try_lock(), unlock() and is_locked() const. lock() must make is_locked()
-//             true for other threads before the holder's first access to the protected data.
-// RetryPolicy decides how often to try again, by abort cause. `adaptive<...>` also switches elision
-//             off for a while when most attempts abort.
-// Htm         the machine: htm::native, or a scripted one in tests.
+// Lock         has lock(), try_lock(), unlock() and is_locked() const. lock() must make is_locked()
+//              true for other threads before the holder's first access to the protected data.
+// RetryPolicy  decides how often to try again, by abort cause. `adaptive<...>` also switches
+//              elision off for a while when most attempts abort.
+// Htm          the machine: htm::native, or a scripted one in tests.
 //
 // A section may run several times. An abort undoes everything that the attempt wrote to memory. A
 // system call aborts the transaction before it takes effect, and the section then runs with the

@@ -24,8 +24,8 @@
 // Which machine a build uses:
 //   x86-64                    Intel RTM and HLE, after the run-time check behind enabled()
 //   ELIDEX_SIMULATED defined  the simulated machine (the elidex_sim_* functions below)
-//   ThreadSanitizer, other    none: enabled() and test() are false, and begin() reports an abort.
-//   CPUs                      ThreadSanitizer would see neither a transaction nor its rollback.
+//   other CPUs                none: enabled() and test() are false, and begin() reports an abort
+//   ThreadSanitizer           the same: it would see neither a transaction nor its rollback
 // A program must not mix objects built with and without ELIDEX_SIMULATED.
 //
 // Implementation notes
