@@ -316,6 +316,8 @@ TEST(HashMapStressCanary, TornValuesAreFound) {
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two cores";
   EXPECT_TRUE(
       found_in_time([] { return torn_values<tiny<wide_value, ignores_versions>>(40'000) > 0; }));
+  EXPECT_TRUE(
+      found_in_time([] { return torn_values<tiny<wide_value, overwrites_unlocked>>(40'000) > 0; }));
 }
 
 TEST(HashMapStress, NoIncrementIsLostAndNoneMadeTwice) {

@@ -68,5 +68,9 @@ struct ignores_levels : tiny_buckets {
 struct ignores_versions : tiny_buckets {
   static constexpr bool validates = false;
 };
+// Overwrites values without the bucket's lock.
+struct overwrites_unlocked : tiny_buckets {
+  static constexpr bool locks_overwrites = false;
+};
 
 }  // namespace elidex::testing

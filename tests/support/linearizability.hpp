@@ -139,6 +139,23 @@ void insert_one_way_or_the_other(Map& map, event& e) {
   e.yes = map.insert(e.key, e.value);
 }
 
+// Likewise, by an operation on many keys.
+template <class Map>
+bool upsert_one_way_or_the_other(Map& map, const event& e) {
+  if constexpr (requires { map.multi_upsert(std::span(&e.key, 1), std::span(&e.value, 1)); }) {
+    if (e.value % 2 == 1)
+      return map.multi_upsert(std::span(&e.key, 1), std::span(&e.value, 1)) == 1;
+  }
+  return map.upsert(e.key, e.value);
+}
+template <class Map>
+bool erase_one_way_or_the_other(Map& map, const event& e) {
+  if constexpr (requires { map.multi_erase(std::span(&e.key, 1)); }) {
+    if (e.value % 2 == 1) return map.multi_erase(std::span(&e.key, 1)) == 1;
+  }
+  return map.erase(e.key);
+}
+
 // What the function of compute() leaves: one of four functions, by the number that it is given.
 inline void compute_with(std::uint64_t given, std::optional<std::uint64_t>& value) {
   switch (given % 4) {
@@ -224,10 +241,10 @@ void perform(Map& map, event& e) {
       insert_one_way_or_the_other(map, e);
       break;
     case call::upsert:
-      e.yes = map.upsert(e.key, e.value);
+      e.yes = upsert_one_way_or_the_other(map, e);
       break;
     case call::erase:
-      e.yes = map.erase(e.key);
+      e.yes = erase_one_way_or_the_other(map, e);
       break;
     case call::scan:
       map.scan(e.key, SIZE_MAX,

@@ -16,6 +16,7 @@
 #include <ranges>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -275,9 +276,9 @@ class map_face {
   // --- many keys ---
 
   // Calls upsert(keys[i], values[i]) for each i in order. Returns the number of added keys. Each
-  // call is atomic; the whole is not. With the same key twice, the last value stays. Throws
-  // std::invalid_argument, before any change, if there are not as many values as keys. After
-  // another exception the changes made so far stay.
+  // call is atomic; the whole is not. In a hash_map the calls share the waiting for memory. With
+  // the same key twice, the last value stays. Throws std::invalid_argument, before any change, if
+  // there are not as many values as keys. After another exception the changes made so far stay.
   template <std::ranges::forward_range Keys, std::ranges::forward_range Values>
   std::size_t multi_upsert(Keys&& wanted, Values&& given) {
     static_assert(values::can_be_copied, "multi_upsert() copies the values: use upsert()");
@@ -289,21 +290,22 @@ class map_face {
       throw std::invalid_argument("elidex: multi_upsert: as many values as keys expected");
     std::size_t added = 0;
     auto value = std::ranges::begin(given);
-    for (auto&& key : wanted) {
+    prefetched(wanted, [&](auto&& key) {
       added +=
           upsert(static_cast<key_argument>(key), static_cast<value_argument>(*value)) ? 1U : 0U;
       ++value;
-    }
+    });
     return added;
   }
   // Calls erase() for each key in order. Returns the number of removed keys. Each call is atomic;
-  // the whole is not.
+  // the whole is not. In a hash_map the calls share the waiting for memory.
   template <std::ranges::input_range Keys>
   std::size_t multi_erase(Keys&& wanted) {
     static_assert(std::convertible_to<std::ranges::range_reference_t<Keys>, key_argument>,
                   "the range has no keys of the map");
     std::size_t erased = 0;
-    for (auto&& key : wanted) erased += erase(static_cast<key_argument>(key)) ? 1U : 0U;
+    prefetched(wanted,
+               [&](auto&& key) { erased += erase(static_cast<key_argument>(key)) ? 1U : 0U; });
     return erased;
   }
 
@@ -354,6 +356,37 @@ class map_face {
       return fn(*made, code.get());
     check(code.get());
     return decltype(fn(*table_.if_made(), code.get())){};
+  }
+  // Calls fn(key) for each key in order. A table that has prefetch() is told of each key some calls
+  // before its turn.
+  template <class Keys, class Fn>
+  void prefetched(Keys& wanted, Fn&& fn) const {
+    using given = std::ranges::range_reference_t<Keys>;
+    // A range may make its keys. Those that are cheap to make are made twice.
+    constexpr bool are_cheap =
+        (std::is_reference_v<given> || std::is_trivially_copyable_v<given>) &&
+        (passes_keys || !std::same_as<typename keys::tree_key, std::string>);
+    constexpr bool can_prefetch =
+        requires(const Table& t, const tree_argument& code) { t.prefetch(code); };
+    if constexpr (std::ranges::forward_range<Keys> && are_cheap && can_prefetch) {
+      if (const Table* const made = table_if_made()) {
+        constexpr std::size_t ahead_most = 32;  // chosen: more than a core's requests for memory
+        auto ahead = std::ranges::begin(wanted);
+        const auto end = std::ranges::end(wanted);
+        const auto prefetch_one = [&] {
+          if (ahead == end) return;
+          made->prefetch(encoded(static_cast<key_argument>(*ahead)).get());
+          ++ahead;
+        };
+        for (std::size_t i = 0; i < ahead_most; ++i) prefetch_one();
+        for (auto&& key : wanted) {
+          prefetch_one();
+          fn(key);
+        }
+        return;
+      }
+    }
+    for (auto&& key : wanted) fn(key);
   }
   // The value, or what the function returns.
   template <class Make>

@@ -13,10 +13,10 @@
 // validated read of a bucket tells its contents, and for which keys they are complete
 // (hash_table.hpp). A bucket of level "unborn" has no keys of its own yet.
 //
-// The word: bit 0 is the lock, bits 1 to 6 are the level + 1 (0: unborn), and the rest counts
-// changes. These 57 bits do not wrap. Zeroed memory is a table of unborn buckets. A bucket may be
-// born again after a shrink, even in memory that is zero again. Its count continues above each
-// count that it has had (hash_table.hpp).
+// The word: its lowest byte has the lock in bit 0 and the level + 1 (0: unborn) in the other bits.
+// So one comparison of a byte finds both. The rest counts changes. These 56 bits do not wrap.
+// Zeroed memory is a table of unborn buckets. A bucket may be born again after a shrink, even in
+// memory that is zero again. Its count continues above each count that it has had (hash_table.hpp).
 //
 // Why a validated read is right: as in version_lock.hpp, with the same fences.
 //
@@ -49,11 +49,38 @@
 #include "elidex/internal/sync/parking.hpp"
 #include "elidex/internal/sync/version_lock.hpp"
 
+#ifdef __SSE2__
+#  include <emmintrin.h>
+#endif
+
 namespace elidex::internal {
+
+// A level, and the mask of its low bits, in one word: a look-up needs both.
+class packed_level {
+ public:
+  static constexpr unsigned level_max = 48;
+
+  explicit constexpr packed_level(std::uint64_t word = 0) noexcept : word_(word) {}
+  static constexpr packed_level of(unsigned level) noexcept {
+    return packed_level(((std::uint64_t{1} << level) - 1) << 8U | byte_of(level));
+  }
+  // The lowest byte of a bucket's word at this level, unlocked.
+  static constexpr std::uint8_t byte_of(unsigned level) noexcept {
+    return static_cast<std::uint8_t>((level + 1) << 1U);
+  }
+
+  constexpr std::uint64_t word() const noexcept { return word_; }
+  constexpr std::uint64_t mask() const noexcept { return word_ >> 8U; }
+  constexpr std::uint8_t byte() const noexcept { return static_cast<std::uint8_t>(word_); }
+  constexpr unsigned level() const noexcept { return unsigned{byte()} / 2 - 1; }
+
+ private:
+  std::uint64_t word_;
+};
 
 class bucket_lock {
  public:
-  static constexpr unsigned level_max = 48;
+  static constexpr unsigned level_max = packed_level::level_max;
 
   class token {
    public:
@@ -61,8 +88,8 @@ class bucket_lock {
     unsigned level() const noexcept {
       return static_cast<unsigned>((word_ & level_bits) >> 1U) - 1;
     }
-    bool is_unlocked_at(unsigned level) const noexcept {
-      return (word_ & (locked_bit | level_bits)) == bits_of(level);
+    bool is_unlocked_at(packed_level here) const noexcept {
+      return static_cast<std::uint8_t>(word_) == here.byte();
     }
 
    private:
@@ -130,16 +157,13 @@ class bucket_lock {
 
  private:
   static constexpr std::uint64_t locked_bit = 1;
-  static constexpr std::uint64_t level_bits = 0x7E;
-  static constexpr std::uint64_t one_change = 0x80;
-  static constexpr std::uint64_t bits_of(unsigned level) noexcept {
-    return std::uint64_t{level + 1} << 1U;
-  }
+  static constexpr std::uint64_t level_bits = 0xFE;
+  static constexpr std::uint64_t one_change = 0x100;
 
   // An unlocked word of this level.
   static std::uint64_t born_above(token one, token other, unsigned level) noexcept {
     const auto count = [](token t) { return t.word_ & ~(level_bits | locked_bit); };
-    return (std::max(count(one), count(other)) + one_change) | bits_of(level);
+    return (std::max(count(one), count(other)) + one_change) | packed_level::byte_of(level);
   }
 
   [[gnu::noinline]] std::uint64_t wait_until_unlocked() const noexcept {
@@ -155,10 +179,23 @@ class bucket_lock {
 };
 
 // The fingerprints and the number of a block's records: a byte for each slot, the first one's
-// lowest. The highest byte has the number, and whether another block follows.
+// lowest. The highest byte has the number, and whether another block follows. A free slot's byte is
+// zero, and a fingerprint is at least 2, so that candidates() needs no number of records.
+//
+// Vector instructions compare the fingerprints where every CPU has them. A look-up that waits for
+// its bucket keeps a register of the processor for each result of its instructions. The processor
+// begins later look-ups until it has no register left, and it has as many again for vectors.
 class block_tags {
  public:
   static constexpr unsigned slots_max = 7;
+#ifdef __SSE2__
+  using slot_set = std::uint32_t;
+#else
+  using slot_set = std::uint64_t;
+#endif
+  static constexpr std::uint8_t print_of(std::uint64_t hash) noexcept {
+    return static_cast<std::uint8_t>(std::max<std::uint64_t>(hash >> print_shift, print_min));
+  }
 
   explicit constexpr block_tags(std::uint64_t word = 0) noexcept : word_(word) {}
   constexpr std::uint64_t word() const noexcept { return word_; }
@@ -171,23 +208,33 @@ class block_tags {
     return static_cast<std::uint8_t>(word_ >> 8 * slot);
   }
 
-  // A bit in the byte of each record that may have this fingerprint. This includes all records that
-  // have it, and occasionally one that does not.
-  constexpr std::uint64_t candidates(std::uint8_t print) const noexcept {
-    const std::uint64_t different = word_ ^ print * ones;
-    const std::uint64_t zero_bytes = (different - ones) & ~different & (ones << 7U);
-    return zero_bytes & ((std::uint64_t{1} << 8 * count()) - 1);
+  // A bit for each record that may have the fingerprint of this hash. This includes all records
+  // that have it, and occasionally one that does not.
+  slot_set candidates(std::uint64_t hash) const noexcept {
+#ifdef __SSE2__
+    __m128i print = _mm_srli_epi64(_mm_cvtsi64_si128(static_cast<long long>(hash)), print_shift);
+    print = _mm_max_epu8(print, _mm_cvtsi32_si128(print_min));
+    print = _mm_shufflelo_epi16(_mm_unpacklo_epi8(print, print), 0);
+    const __m128i equal = _mm_cmpeq_epi8(_mm_cvtsi64_si128(static_cast<long long>(word_)), print);
+    return static_cast<slot_set>(_mm_movemask_epi8(equal)) & 0x7FU;
+#else
+    // The record that does not have it: its byte differs by 1 and lies behind an equal one.
+    constexpr std::uint64_t highest_bits = (ones << 7U) >> 8U;
+    const std::uint64_t different = word_ ^ print_of(hash) * ones;
+    return (different - ones) & ~different & highest_bits;
+#endif
   }
-  static unsigned first_slot(std::uint64_t candidates) noexcept {
-    return static_cast<unsigned>(std::countr_zero(candidates)) / 8;
+  static unsigned first_slot(slot_set candidates) noexcept {
+    return static_cast<unsigned>(std::countr_zero(candidates)) / bits_per_slot;
   }
 
   // Adds a fingerprint behind the last record.
   constexpr block_tags with(std::uint8_t print) const noexcept {
-    return block_tags((without_print(count()).word_ | std::uint64_t{print} << 8 * count()) +
-                      one_record);
+    return block_tags((word_ | std::uint64_t{print} << 8 * count()) + one_record);
   }
-  constexpr block_tags without_last() const noexcept { return block_tags(word_ - one_record); }
+  constexpr block_tags without_last() const noexcept {
+    return block_tags(without_print(count() - 1).word_ - one_record);
+  }
   constexpr block_tags with_at(unsigned slot, std::uint8_t print) const noexcept {
     return block_tags(without_print(slot).word_ | std::uint64_t{print} << 8 * slot);
   }
@@ -195,7 +242,14 @@ class block_tags {
   constexpr block_tags without_next() const noexcept { return block_tags(word_ & ~next_bit); }
 
  private:
+#ifdef __SSE2__
+  static constexpr unsigned bits_per_slot = 1;
+#else
+  static constexpr unsigned bits_per_slot = 8;
   static constexpr std::uint64_t ones = 0x0101'0101'0101'0101u;
+#endif
+  static constexpr unsigned print_shift = 56;
+  static constexpr std::uint8_t print_min = 2;
   static constexpr unsigned count_shift = 56;
   static constexpr std::uint64_t one_record = std::uint64_t{1} << count_shift;
   static constexpr std::uint64_t next_bit = std::uint64_t{1} << 63U;
@@ -277,23 +331,33 @@ class alignas(block_shape::line_bytes) hash_block {
     }
   }
 
+  // Prefetches the next block, if there is one. The address may be of no block, because nothing is
+  // validated: a prefetch of any address is harmless.
+  void prefetch_next() const noexcept {
+    if (tags().has_next()) __builtin_prefetch(next());
+  }
+
   // As if the pages had been given back. For tests.
   void wipe() noexcept {
     lock.wipe();
     set_tags(block_tags());
   }
 
-  // Prefetches the block, at most four cache lines of it.
-  void prefetch() const noexcept {
-    for (std::size_t at = 0; at < std::min<std::size_t>(sizeof(*this), 4 * block_shape::line_bytes);
+  // Prefetches the block, at most four cache lines of it, or all of these but the first.
+  void prefetch() const noexcept { prefetch_from(0); }
+  void prefetch_rest() const noexcept { prefetch_from(block_shape::line_bytes); }
+
+  bucket_lock lock;
+
+ private:
+  void prefetch_from(std::size_t begin) const noexcept {
+    for (std::size_t at = begin;
+         at < std::min<std::size_t>(sizeof(*this), 4 * block_shape::line_bytes);
          at += block_shape::line_bytes) {
       __builtin_prefetch(reinterpret_cast<const std::byte*>(this) + at);
     }
   }
 
-  bucket_lock lock;
-
- private:
   field<std::uint64_t> tags_;
   [[no_unique_address]] own_next next_;
   std::array<record, slots> records_;

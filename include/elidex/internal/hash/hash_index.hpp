@@ -19,7 +19,8 @@
 // A bucket is a pair of cache lines: seven 8-byte keys and values, one byte of each key's hash, and
 // a word that holds lock, version and level. A look-up reads one bucket and validates its version.
 // It writes nothing. A look-up of a number reads only addresses that stay mapped, so it needs no
-// pin, and the processor starts the next look-up while this one waits for memory.
+// pin, and the processor starts the next look-up while this one waits for memory. An upsert() of a
+// present key does the same, and then locks the bucket at the version that it has read.
 // The table doubles by appending as many buckets as it has. Writers then split the old buckets one
 // by one, and move about half of the keys to the new bucket. Other operations continue. A reader
 // waits for at most one split. The table halves in the same way, by merges. The proofs:
@@ -39,7 +40,9 @@
 //   get, contains      the load of the bucket's word in find_home(). The validation proves that
 //                      the bucket then held what was read from it; its level proves that it was
 //                      then the bucket of the key.
-//   changes            the try_lock() of the bucket. Others that look for one of its keys wait
+//   changes            the try_lock() of the bucket. It succeeds only at the version that was read,
+//                      so the bucket is still that of the key, and the key lies where it was found.
+//                      Others that look for one of its keys wait
 //                      until the unlock, and see the change.
 //   operations that    as get, for example an insert() of a key that is present
 //   change nothing
@@ -87,9 +90,10 @@ struct hash_index_rules {
   static constexpr bool wipes_discarded = false;
   // chosen: buckets that a thread splits after one access to the shared cursor
   static constexpr unsigned buckets_per_turn = 8;
-  static constexpr bool checks_coverage = true;  // false: a planted bug
-  static constexpr bool validates = true;        // false: a planted bug
-  static constexpr bool waits_for_turns = true;  // false: a planted bug
+  static constexpr bool checks_coverage = true;   // false: a planted bug
+  static constexpr bool validates = true;         // false: a planted bug
+  static constexpr bool locks_overwrites = true;  // false: a planted bug
+  static constexpr bool waits_for_turns = true;   // false: a planted bug
 };
 
 // Counts since construction. Each is exact when no operation runs.
@@ -141,13 +145,20 @@ class hash_index {
   // have been set then.
   void multi_get(std::span<const key_argument> wanted, std::span<std::optional<Value>> found) const;
 
+  // Lets the key's bucket arrive for an operation that follows soon.
+  void prefetch(key_argument key) const noexcept { table_.first_look(hash_(key)).prefetch(); }
+
   // Adds `key` if it is absent. Returns whether it added the key.
   bool insert(key_argument key, value_argument value) {
     return insert_or_overwrite(key, value, false);
   }
 
   // Adds `key`, or overwrites its value. Returns whether it added the key.
-  bool upsert(key_argument key, value_argument value) {
+  [[gnu::always_inline]] inline bool upsert(key_argument key, value_argument value) {
+    if constexpr (is_plain) {
+      if (overwrite_once(wanted(key), value)) [[likely]]
+        return false;
+    }
     return insert_or_overwrite(key, value, true);
   }
 
@@ -215,6 +226,7 @@ class hash_index {
 
  private:
   static constexpr bool owns_blobs = keys::owns_blobs || values::owns_objects;
+  static constexpr bool is_plain = keys::compares_in_place && !values::owns_objects;
   struct no_pin {};
   // Only blobs are freed while the map lives.
   using pin = std::conditional_t<owns_blobs, epoch_pin, no_pin>;
@@ -224,7 +236,7 @@ class hash_index {
   struct wanted_key {
     search_key key;
     std::uint64_t hash;
-    std::uint8_t print() const noexcept { return print_of(hash); }
+    std::uint8_t print() const noexcept { return tags::print_of(hash); }
   };
   enum class finding : std::uint8_t { present, absent, torn };
   // Where a key lies. For an absent key: the last block of the chain.
@@ -238,9 +250,6 @@ class hash_index {
   };
   class operation;
 
-  static std::uint8_t print_of(std::uint64_t hash) noexcept {
-    return static_cast<std::uint8_t>(hash >> 56U);
-  }
   wanted_key wanted(key_argument key) const { return {keys::search_key_of(key), hash_(key)}; }
   std::uint64_t hash_of(const key_slot& key) const noexcept {
     const typename keys::view view(key);
@@ -251,6 +260,11 @@ class hash_index {
   static bool still_valid(const bucket_ref& home) noexcept {
     return !Rules::validates || home.bucket->lock.validate(home.seen);
   }
+  // look_at() and look_once() return `torn` if the caller must use look_up().
+  [[gnu::always_inline]] inline finding look_at(const block& in, packed_level here,
+                                                const wanted_key& wanted,
+                                                std::optional<value_slot>& value) const noexcept
+    requires(keys::compares_in_place);
   [[gnu::always_inline]] inline finding look_once(const wanted_key& wanted,
                                                   std::optional<value_slot>& value) const noexcept;
   [[gnu::noinline]] finding look_up(const wanted_key& wanted,
@@ -258,6 +272,11 @@ class hash_index {
   // The argument is passed by value: a variable whose address is passed on lies in memory.
   [[gnu::noinline]] std::optional<Value> get_with_patience(wanted_key which) const;
 
+  // Overwrites the value of a present key. Returns false, with nothing changed, if the caller must
+  // use insert_or_overwrite().
+  [[gnu::always_inline]] inline bool overwrite_once(const wanted_key& wanted,
+                                                    const value_slot& value) noexcept
+    requires(is_plain);
   bool insert_or_overwrite(key_argument key, value_argument value, bool overwrite);
   bool erase(key_argument key, operation& op);
   template <class Fn>

@@ -154,7 +154,7 @@ auto hash_index<Key, Value, Hash, Rules>::find(const bucket_ref& home, const wan
                                                spot& where) noexcept -> finding {
   for (block* in = home.bucket;;) {
     const tags t = in->tags();
-    for (std::uint64_t left = t.candidates(wanted.print()); left != 0; left &= left - 1) {
+    for (tags::slot_set left = t.candidates(wanted.hash); left != 0; left &= left - 1) {
       where = {in, tags::first_slot(left)};
       if constexpr (keys::compares_in_place) {
         if (in->key(where.slot) == wanted.key) return finding::present;
@@ -175,28 +175,43 @@ auto hash_index<Key, Value, Hash, Rules>::find(const bucket_ref& home, const wan
   }
 }
 
-// The short path that serves nearly every look-up. A processor that waits for a bucket continues
-// with the next look-ups as long as it can buffer their effects, mainly stores. This function is
-// inlined and calls no other function, so it has hardly any. Measured, 1 M keys: 39 instead of 57
-// ns. `torn`: the caller must use look_up().
+// The short path that serves nearly every look-up: in the bucket `in`, which is bucket_for(hash,
+// here).
+//
+// A processor that waits for a bucket continues with the next look-ups as long as it can keep their
+// effects: mainly their results, in registers, and their stores. So this function is inlined, has
+// few instructions and stores nothing. Measured, 1 M keys: 31 ns, and 20 instructions more cost 12.
+template <class Key, class Value, class Hash, class Rules>
+auto hash_index<Key, Value, Hash, Rules>::look_at(const block& in, packed_level here,
+                                                  const wanted_key& wanted,
+                                                  std::optional<value_slot>& value) const noexcept
+    -> finding
+  requires(keys::compares_in_place)
+{
+  const bucket_lock::token seen = in.lock.look();
+  if (!seen.is_unlocked_at(here)) [[unlikely]]
+    return finding::torn;
+  const tags t = in.tags();
+  const auto still_valid = [&] { return !Rules::validates || in.lock.validate(seen); };
+  const tags::slot_set candidates = t.candidates(wanted.hash);
+  if (candidates == 0) return !t.has_next() && still_valid() ? finding::absent : finding::torn;
+  const unsigned slot = tags::first_slot(candidates);
+  if (in.key(slot) != wanted.key) [[unlikely]]
+    return finding::torn;
+  value.emplace(in.value(slot));
+  return still_valid() ? finding::present : finding::torn;
+}
+
+// look_at() for a single look-up. The prefetch lets the bucket's lines arrive together.
 template <class Key, class Value, class Hash, class Rules>
 auto hash_index<Key, Value, Hash, Rules>::look_once(const wanted_key& wanted,
                                                     std::optional<value_slot>& value) const noexcept
     -> finding {
   if constexpr (keys::compares_in_place) {
-    const std::optional<bucket_ref> home = table_.find_home_at_once(wanted.hash);
-    if (!home) [[unlikely]]
-      return finding::torn;
-    const block& in = *home->bucket;
-    const tags t = in.tags();
-    const std::uint64_t candidates = t.candidates(wanted.print());
-    if (candidates == 0)
-      return !t.has_next() && still_valid(*home) ? finding::absent : finding::torn;
-    const unsigned slot = tags::first_slot(candidates);
-    if (in.key(slot) != wanted.key) [[unlikely]]
-      return finding::torn;
-    value.emplace(in.value(slot));
-    return still_valid(*home) ? finding::present : finding::torn;
+    const packed_level here = table_.current_level();
+    const block& in = table_.bucket_for(wanted.hash, here);
+    in.prefetch_rest();
+    return look_at(in, here, wanted, value);
   } else {
     return finding::torn;
   }
@@ -267,23 +282,47 @@ void hash_index<Key, Value, Hash, Rules>::multi_get(std::span<const key_argument
                                                     std::span<std::optional<Value>> found) const {
   if (found.size() < wanted_keys.size())
     throw std::invalid_argument("elidex: multi_get: fewer values than keys (expected as many)");
-  constexpr std::size_t together = 16;  // chosen: as many as a core's requests for memory
-  std::array<wanted_key, together> which;
-  for (std::size_t first = 0; first < wanted_keys.size(); first += together) {
-    const std::size_t many = std::min(together, wanted_keys.size() - first);
+  // Measured, 1 M keys: 10 ns a key with 32, 6 with 64. A batch mostly waits for its first key.
+  constexpr std::size_t keys_together = 64;
+  struct look {
+    std::uint64_t hash;
+    const block* in;
+  };
+  std::array<look, keys_together> looks;
+  std::array<std::uint8_t, keys_together> left;  // those that look_at() did not complete
+  const auto set = [](std::optional<Value>& to, finding one,
+                      const std::optional<value_slot>& slot) {
+    to.reset();
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): present, so there
+    if (one == finding::present) to.emplace(values::owned(*slot));
+  };
+  for (std::size_t first = 0; first < wanted_keys.size(); first += keys_together) {
+    const std::size_t many = std::min(keys_together, wanted_keys.size() - first);
+    const packed_level here = table_.current_level();
     for (std::size_t i = 0; i < many; ++i) {
-      which[i] = wanted(wanted_keys[first + i]);
-      table_.first_look(which[i].hash).prefetch();
+      const std::uint64_t hash = hash_(wanted_keys[first + i]);
+      looks[i] = {hash, &table_.bucket_for(hash, here)};
+      looks[i].in->prefetch();
     }
     [[maybe_unused]] const pin pinned;
+    std::size_t left_count = 0;
     for (std::size_t i = 0; i < many; ++i) {
       std::optional<value_slot> slot;
-      finding one = look_once(which[i], slot);
-      if (one == finding::torn) [[unlikely]]
-        one = look_up(which[i], slot);
-      found[first + i].reset();
-      // NOLINTNEXTLINE(bugprone-unchecked-optional-access): present, so there
-      if (one == finding::present) found[first + i].emplace(values::owned(*slot));
+      const wanted_key which{keys::search_key_of(wanted_keys[first + i]), looks[i].hash};
+      finding one = finding::torn;
+      if constexpr (keys::compares_in_place) one = look_at(*looks[i].in, here, which, slot);
+      if (one == finding::torn) [[unlikely]] {
+        looks[i].in->prefetch_next();
+        left[left_count++] = static_cast<std::uint8_t>(i);
+      } else {
+        set(found[first + i], one, slot);
+      }
+    }
+    for (const std::size_t i : std::span(left).first(left_count)) {
+      std::optional<value_slot> slot;
+      const wanted_key which{keys::search_key_of(wanted_keys[first + i]), looks[i].hash};
+      const finding one = look_up(which, slot);
+      set(found[first + i], one, slot);
     }
   }
 }
@@ -302,6 +341,33 @@ auto hash_index<Key, Value, Hash, Rules>::home_to_change(std::uint64_t hash) noe
       return home;
     split(home);
   }
+}
+
+// The short path of an upsert() of a present key: a look_at() that locks the bucket in place of a
+// validation. It never helps to split or merge buckets. If the table grows, a bucket that lags
+// behind leads the caller to insert_or_overwrite(), which helps. Measured, 1 M keys: 41 in place of
+// 90 ns, and 52 with help().
+template <class Key, class Value, class Hash, class Rules>
+bool hash_index<Key, Value, Hash, Rules>::overwrite_once(const wanted_key& wanted,
+                                                         const value_slot& value) noexcept
+  requires(is_plain)
+{
+  const packed_level here = table_.current_level();
+  block& in = table_.bucket_for(wanted.hash, here);
+  in.prefetch_rest();
+  const bucket_lock::token seen = in.lock.look();
+  if (!seen.is_unlocked_at(here)) [[unlikely]]
+    return false;
+  const tags::slot_set candidates = in.tags().candidates(wanted.hash);
+  if (candidates == 0) return false;
+  const unsigned slot = tags::first_slot(candidates);
+  if (in.key(slot) != wanted.key) [[unlikely]]
+    return false;
+  if (Rules::locks_overwrites && !in.lock.try_lock(seen)) [[unlikely]]
+    return false;
+  in.set_value(slot, value);
+  if (Rules::locks_overwrites) in.lock.unlock(seen);
+  return true;
 }
 
 // Appends the record to a block that has room.

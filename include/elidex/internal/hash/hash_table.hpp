@@ -75,7 +75,8 @@
 // locked.
 //
 // Who splits. A growth only publishes the segment. Every change first splits its own bucket if that
-// lags behind. It then splits a few buckets that no thread has taken yet, by a shared cursor. So
+// lags behind. It then splits a few buckets that no thread has taken yet, by a shared cursor. (An
+// overwrite that finds its bucket at the table's level does neither.) So
 // the work of one change is bounded, and all buckets are split after 2^n / buckets_per_turn
 // changes. No thread waits for more than one bucket's split. A split needs no memory
 // (hash_index_impl.hpp), so it cannot fail halfway.
@@ -117,11 +118,11 @@ class hash_table {
     add_segment(first_level);
     for (std::uint64_t i = 0; i <= low_bits(first_level); ++i)
       bucket_at(i).lock.be_born(first_level, {});
-    level_.store(first_level);
+    set_level(first_level);
   }
   ~hash_table() {
-    for (unsigned level = first_level; level < segments_.size(); ++level) {
-      if (segments_[level].load() == 0) break;
+    for (unsigned level = first_level; level <= level_max; ++level) {
+      if (segment_of(level).load() == 0) break;
       void* const memory = &bucket_at(first_index(level));
       if ((discarded_.load() >> level & 1U) != 0) {
         source_.give_back_discarded(memory, segment_bytes(level));
@@ -134,14 +135,12 @@ class hash_table {
   hash_table& operator=(const hash_table&) = delete;
 
   // The number of a hash's low bits that choose a bucket.
-  unsigned level() const noexcept {
-    return level_.load(std::memory_order_acquire);  // pairs with the store of try_grow()
-  }
+  unsigned level() const noexcept { return current_level().level(); }
   // The same for a thread that has locked a bucket in order to change its level. The load comes
   // after the lock in the single order of seq_cst operations. So if another thread looked at the
   // bucket before that, and after it had learned of a shrink, this thread learns of the shrink,
   // too.
-  unsigned level_under_lock() const noexcept { return level_.load(); }
+  unsigned level_under_lock() const noexcept { return packed_level(level_.load()).level(); }
   std::uint64_t buckets() const noexcept { return std::uint64_t{1} << level(); }
   static constexpr std::uint64_t low_bits(unsigned level) noexcept {
     return (std::uint64_t{1} << level) - 1;
@@ -151,26 +150,27 @@ class hash_table {
   bool may_grow_to(unsigned wanted) const noexcept {
     std::size_t bytes = 0;
     for (unsigned i = first_level + 1; i <= wanted; ++i) {
-      if (segments_[i].load() == 0 || (discarded_.load() >> i & 1U) != 0) bytes += segment_bytes(i);
+      if (segment_of(i).load() == 0 || (discarded_.load() >> i & 1U) != 0)
+        bytes += segment_bytes(i);
     }
     return bytes == 0 || source_.may_obtain(bytes);
   }
 
-  // find_home() if a single look finds the bucket, unlocked. Otherwise nothing.
-  std::optional<bucket_ref> find_home_at_once(std::uint64_t hash) const noexcept {
-    const unsigned here = level();
-    const std::uint64_t index = hash & low_bits(here);
-    Block& bucket = bucket_at(index);
-    const bucket_lock::token seen = bucket.lock.look();
-    if (!seen.is_unlocked_at(here)) [[unlikely]]
-      return std::nullopt;
-    return bucket_ref{&bucket, index, seen};
+  // The level at which a look-up begins.
+  packed_level current_level() const noexcept {
+    // acquire: pairs with the store of try_grow()
+    return packed_level(level_.load(std::memory_order_acquire));
+  }
+  // The bucket of a hash if it is at this level. So a token that is_unlocked_at(here) shows that it
+  // is the bucket that has the keys of the hash.
+  Block& bucket_for(std::uint64_t hash, packed_level here) const noexcept {
+    return bucket_at(hash & here.mask());
   }
   // Returns the bucket whose keys include those of this hash, unlocked, and the version at which it
   // does.
   bucket_ref find_home(std::uint64_t hash) const noexcept {
-    const unsigned here = level();
-    const std::uint64_t index = hash & low_bits(here);
+    const packed_level here = current_level();
+    const std::uint64_t index = hash & here.mask();
     Block& bucket = bucket_at(index);
     const bucket_lock::token seen = bucket.lock.look();
     if (seen.is_unlocked_at(here)) [[likely]]
@@ -179,13 +179,14 @@ class hash_table {
   }
   // The bucket at which find_home() looks first.
   const Block& first_look(std::uint64_t hash) const noexcept {
-    return bucket_at(hash & low_bits(level()));
+    return bucket_for(hash, current_level());
   }
 
   Block& bucket_at(std::uint64_t index) const noexcept {
-    const auto segment = static_cast<unsigned>(std::bit_width(index | low_bits(first_level)));
+    const auto highest_bit =
+        std::size_t{63} ^ static_cast<std::size_t>(std::countl_zero(index | low_bits(first_level)));
     // acquire: pairs with the release store of add_segment().
-    const std::uintptr_t from = segments_[segment].load(std::memory_order_acquire);
+    const std::uintptr_t from = segments_[highest_bit].load(std::memory_order_acquire);
     return *reinterpret_cast<Block*>(from + index * sizeof(Block));
   }
 
@@ -201,7 +202,7 @@ class hash_table {
       try {
         if (!is_shrinking_) add_segment(now + 1);
         is_shrinking_ = false;
-        level_.store(now + 1);  // pairs with level(): a thread that reads it finds the segment
+        set_level(now + 1);  // pairs with level(): a thread that reads it finds the segment
         cursor_.store(cursor_for(now, 0));
         result = growth::done;
       } catch (...) {
@@ -222,7 +223,7 @@ class hash_table {
     if (is_merged()) {
       discard();
     } else if (!is_busy() && (is_shrinking_ || may_shrink_from(from)) && is_wanted(from)) {
-      level_.store(from - 1);
+      set_level(from - 1);
       is_shrinking_ = true;
       has_failed_.store(false);
       cursor_.store(merging_bit | cursor_for(from - 1, 0));
@@ -286,6 +287,8 @@ class hash_table {
   static constexpr unsigned first_level = Rules::first_level;
   static_assert(first_level >= 1 && sizeof(std::uintptr_t) <= sizeof(std::uint64_t));
 
+  void set_level(unsigned level) noexcept { level_.store(packed_level::of(level).word()); }
+
   // The first index of the segment that a growth to this level adds. The first segment begins at
   // bucket 0.
   static constexpr std::uint64_t first_index(unsigned level) noexcept {
@@ -295,10 +298,15 @@ class hash_table {
     return ((std::uint64_t{1} << level) - first_index(level)) * sizeof(Block);
   }
 
+  std::atomic<std::uintptr_t>& segment_of(unsigned level) noexcept { return segments_[level - 1]; }
+  const std::atomic<std::uintptr_t>& segment_of(unsigned level) const noexcept {
+    return segments_[level - 1];
+  }
+
   // The segment may be there already, from before a shrink.
   void add_segment(unsigned level) {
     const std::size_t bytes = segment_bytes(level);
-    if (segments_[level].load() != 0) {
+    if (segment_of(level).load() != 0) {
       if ((discarded_.load() >> level & 1U) == 0) return;
       source_.count_discarded(bytes);
       discarded_ &= ~(std::uint64_t{1} << level);
@@ -309,7 +317,7 @@ class hash_table {
     bytes_ += bytes;
     name_memory(memory, segment_bytes(level), "bucket", sizeof(Block), 16);
     // The address as if the segment began at bucket 0. release: pairs with bucket_at().
-    segments_[level].store(
+    segment_of(level).store(
         reinterpret_cast<std::uintptr_t>(memory) - first_index(level) * sizeof(Block),
         std::memory_order_release);
   }
@@ -390,8 +398,9 @@ class hash_table {
   }
 
   memory_source& source_;
-  std::atomic<unsigned> level_{0};
-  std::array<std::atomic<std::uintptr_t>, bucket_lock::level_max + 1> segments_{};
+  std::atomic<std::uint64_t> level_{0};  // a packed_level
+  // By the highest bit of their buckets' indices.
+  std::array<std::atomic<std::uintptr_t>, bucket_lock::level_max> segments_{};
   alignas(128) std::atomic<std::uint64_t> cursor_{cursor_for(0, 1)};
   std::atomic<bool> growing_{false};
   // Written by the thread that has set growing_.
