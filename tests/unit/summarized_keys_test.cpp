@@ -84,5 +84,20 @@ TEST(SummarizedKeys, FillTheFirstLineWithTheHead) {
   EXPECT_EQ(sizeof(internal::summarized_keys<std::uint64_t, true, 56>), (6 + 56) * 8);
 }
 
+// CPUs without SSE2 compare fingerprints with this function.
+TEST(EqualBytes, AllSetsOfBytesAreFound) {
+  std::mt19937_64 random(7);
+  for (unsigned equal = 0; equal < 256; ++equal) {
+    for (int round = 0; round < 100; ++round) {
+      const std::uint64_t a = random();
+      std::uint64_t b = a;
+      for (unsigned byte = 0; byte < 8; ++byte) {
+        if ((equal >> byte & 1U) == 0) b ^= (1 + random() % 255) << 8 * byte;
+      }
+      ASSERT_EQ(equal_bytes(a, b), equal) << a << ' ' << b;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace elidex::testing

@@ -86,6 +86,16 @@ unsigned branchless_lower_bound(KeyAt&& key_at, unsigned count, Key wanted) noex
   return base + static_cast<unsigned>(length == 1 && before(base));
 }
 
+// Returns a bit for each byte in which the words are equal, the lowest bit for the lowest byte.
+constexpr std::uint64_t equal_bytes(std::uint64_t a, std::uint64_t b) noexcept {
+  constexpr std::uint64_t low_bits = 0x7F7F'7F7F'7F7F'7F7Fu;
+  const std::uint64_t different = a ^ b;
+  // No byte's sum carries into the next byte.
+  const std::uint64_t highest = ~(((different & low_bits) + low_bits) | different | low_bits);
+  // The product moves bit 8 i to bit 56 + i. Its other terms lie below bit 56 or above bit 63.
+  return ((highest >> 7U) * 0x0102'0408'1020'4080u) >> 56U;
+}
+
 // Fingerprints: one byte of a hash for each key. A search compares these first, and then reads only
 // the few keys with the wanted fingerprint.
 //
@@ -159,15 +169,6 @@ class fingerprints {
 #else
     return equal_bytes(low, print * ones) | equal_bytes(high, print * ones) << 8U;
 #endif
-  }
-
-  // A bit for each byte in which the words are equal. No byte's sum carries into the next byte.
-  static std::uint64_t equal_bytes(std::uint64_t a, std::uint64_t b) noexcept {
-    constexpr std::uint64_t low_bits = 0x7F * ones;
-    const std::uint64_t different = a ^ b;
-    const std::uint64_t highest = ~(((different & low_bits) + low_bits) | different | low_bits);
-    // Gathers the bits, the first byte's as the lowest.
-    return ((highest >> 7U) * 0x0102'0408'1020'4081u) >> 56U;
   }
 
   std::array<field<std::uint64_t>, words> words_{};
