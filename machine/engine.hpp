@@ -37,6 +37,9 @@ namespace elidex::sim {
 inline constexpr std::uint32_t region_started = 0xffffffff;
 inline constexpr std::uint64_t no_deadline = ~std::uint64_t{0};
 
+// How a wait on a word ended. changed: the word did not have the expected value.
+enum class word_wait : std::uint8_t { woken, timed_out, changed };
+
 // Returns the word that Intel's XBEGIN returns after an abort.
 std::uint32_t status_word(abort_reason reason, std::uint8_t code, bool nested) noexcept;
 
@@ -150,6 +153,19 @@ class engine {
   bool wait(const void* key, const char* why, std::uint64_t deadline = no_deadline);
   // Wakes at most `count` threads. Returns the number of threads it woke.
   unsigned wake(const void* key, unsigned count);
+  // A futex's wait, with the word as key: sleeps if the word has the expected value when the kernel
+  // reads it, which is system_call_cycles after the call.
+  template <class Word>
+  word_wait wait_on_word(const Word& word, Word expected, const char* why, std::uint64_t deadline) {
+    system_call();
+    access_atomically(reinterpret_cast<std::uint64_t>(&word), sizeof word, false);
+    if (word != expected) return word_wait::changed;
+    const std::uint64_t rest = machine_.futex_wait_cycles -
+                               std::min(machine_.futex_wait_cycles, machine_.system_call_cycles);
+    return wait_in_kernel(&word, why, deadline, rest) ? word_wait::woken : word_wait::timed_out;
+  }
+  // A futex's wake-up. A call that finds no thread costs system_call_cycles.
+  unsigned wake_on_word(const void* key, unsigned count);
   void note_lock(const void* lock, bool held);
   // Ends the run although other threads have not ended, as the end of main() does. Returns only if
   // there are none.
@@ -250,6 +266,8 @@ class engine {
   void make_able(program_thread& t, std::uint64_t at);
   int idle_cpu_for(const program_thread& t) const noexcept;
   void put_on(program_thread& t, unsigned number);
+  bool wait_in_kernel(const void* key, const char* why, std::uint64_t deadline,
+                      std::uint64_t cycles);
   void give_up_cpu(program_thread& me);
   void take_cpu(program_thread& me);
   void give_way();

@@ -11,7 +11,12 @@ constexpr std::size_t held_locks_max = 64;  // of a thread, remembered for repor
 }  // namespace
 
 bool engine::wait(const void* key, const char* why, std::uint64_t deadline) {
-  unfriendly(machine_.futex_wait_cycles);
+  return wait_in_kernel(key, why, deadline, machine_.futex_wait_cycles);
+}
+
+bool engine::wait_in_kernel(const void* key, const char* why, std::uint64_t deadline,
+                            std::uint64_t cycles) {
+  unfriendly(cycles);
   program_thread& me = *now_running_;
   me.waits_for = key;
   me.why = why;
@@ -61,6 +66,13 @@ unsigned engine::wake(const void* key, unsigned count) {
     now_running_->clock += machine_.futex_wake_cycles;
   }
   if (found->second.empty()) waiting_.erase(found);
+  return woken;
+}
+
+unsigned engine::wake_on_word(const void* word, unsigned count) {
+  unfriendly(0);
+  const unsigned woken = wake(word, count);
+  if (woken == 0) now_running_->clock += machine_.system_call_cycles;
   return woken;
 }
 

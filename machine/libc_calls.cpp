@@ -3,8 +3,8 @@
 // std::mutex and the like end here as well. Outside of runs each hands on to the real one.
 //
 // A mutex is held in its own words (glibc's layout, which programs may look at: elidex's
-// posix_mutex does), so its line takes part in conflicts like any other. Who finds it held sleeps
-// and is woken in order.
+// posix_mutex does), so its line takes part in conflicts like any other. Threads that sleep until
+// it is free are woken in order.
 #include <dlfcn.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -60,37 +60,44 @@ bool is_recursive(const pthread_mutex_t& m) noexcept {
   return (m.__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE;
 }
 
-int try_lock(pthread_mutex_t& m) {
+constexpr int waited_for = 2;  // a mutex's word then has perhaps a waiter
+
+void take(pthread_mutex_t& m, int word) {
   engine& e = *running;
+  m.__data.__lock = word;
+  m.__data.__owner = static_cast<int>(e.current()) + 1;
+  m.__data.__count = 1;
+  if (!e.in_transaction()) e.note_lock(&m, true);
+}
+
+int try_lock(pthread_mutex_t& m) {
   announce(m);
-  const int me = static_cast<int>(e.current()) + 1;
   if (m.__data.__lock == 0) {
-    m.__data.__lock = 1;
-    m.__data.__owner = me;
-    m.__data.__count = 1;
-    if (!e.in_transaction()) e.note_lock(&m, true);
+    take(m, 1);
     return 0;
   }
-  if (is_recursive(m) && m.__data.__owner == me) {
+  if (is_recursive(m) && m.__data.__owner == static_cast<int>(running->current()) + 1) {
     ++m.__data.__count;
     return 0;
   }
   return EBUSY;
 }
 
+// As glibc does it: an exchange either takes the mutex or notes a waiter in its word. The kernel
+// reads the word again, and the thread sleeps only if the note is still there. A thread that has
+// come this far leaves the note behind when it takes the mutex, because there may be more waiters.
 int lock(pthread_mutex_t& m, std::uint64_t deadline) {
   engine& e = *running;
-  bool waited = false;
+  if (try_lock(m) == 0) return 0;
   for (;;) {
-    if (try_lock(m) == 0) {
-      if (waited) m.__data.__lock = 2;  // there may be more who wait
+    announce(m);
+    if (m.__data.__lock == 0) {
+      take(m, waited_for);
       return 0;
     }
-    announce(m);
-    if (m.__data.__lock == 0) continue;
-    m.__data.__lock = 2;
-    if (!e.wait(&m, "mutex", deadline)) return ETIMEDOUT;
-    waited = true;
+    m.__data.__lock = waited_for;
+    const word_wait ended = e.wait_on_word(m.__data.__lock, waited_for, "mutex", deadline);
+    if (ended != word_wait::woken && e.now() >= deadline) return ETIMEDOUT;
   }
 }
 
@@ -100,14 +107,11 @@ int unlock(pthread_mutex_t& m) {
   // as glibc answers for its normal kind
   if (m.__data.__lock == 0) return is_recursive(m) ? EPERM : 0;
   if (is_recursive(m) && --m.__data.__count > 0) return 0;
-  const bool somebody_waits = m.__data.__lock == 2;
+  const bool somebody_waits = m.__data.__lock == waited_for;
   m.__data.__owner = 0;
   m.__data.__lock = 0;
   e.note_lock(&m, false);
-  if (somebody_waits) {
-    e.unfriendly(0);
-    e.wake(&m, 1);
-  }
+  if (somebody_waits) e.wake_on_word(&m.__data.__lock, 1);
   return 0;
 }
 
@@ -192,24 +196,19 @@ long futex(std::uint32_t* word, int operation, std::uint32_t value, const timesp
   switch (operation & ~(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME)) {
     case FUTEX_WAIT:
     case FUTEX_WAIT_BITSET: {
-      e.access_atomically(address_of(*word), sizeof *word, false);
-      if (*word != value) {
-        errno = EAGAIN;
-        return -1;
-      }
       // The plain one waits for so long, the other until then.
       const bool relative = (operation & FUTEX_CMD_MASK) == FUTEX_WAIT;
       const std::uint64_t deadline =
           timeout == nullptr ? no_deadline
                              : e.cycles_of(nanoseconds_of(*timeout)) + (relative ? e.now() : 0);
-      if (e.wait(word, "futex", deadline)) return 0;
-      errno = ETIMEDOUT;
+      const word_wait ended = e.wait_on_word(*word, value, "futex", deadline);
+      if (ended == word_wait::woken) return 0;
+      errno = ended == word_wait::changed ? EAGAIN : ETIMEDOUT;
       return -1;
     }
     case FUTEX_WAKE:
     case FUTEX_WAKE_BITSET:
-      e.unfriendly(e.cycles_of(100));  // assumed: a system call that finds nobody
-      return e.wake(word, value);
+      return e.wake_on_word(word, value);
     default:
       errno = ENOSYS;
       return -1;

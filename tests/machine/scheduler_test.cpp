@@ -326,5 +326,58 @@ TEST(Sleeping, TakesTheTimeOfItsCall) {
   EXPECT_LT(sleep_until_woken(500), 10'000U);
 }
 
+// The kernel reads a mutex's word after the call has reached it. A mutex that is free by then puts
+// nobody to sleep.
+TEST(Sleeping, AMutexThatIsFreeWhenTheKernelLooksPutsNobodyToSleep) {
+  static u64 has_it;
+  const auto waiting_cycles = [](u64 held_for) {
+    machine m = here();
+    set_parameter(m, "system_call_cycles", 2'000);
+    set_parameter(m, "futex_wait_cycles", 3'000);
+    set_parameter(m, "wake_up_cycles", 40'000);
+    std::mutex mutex;
+    const report r = run(m, {},
+                         {[&] {
+                            const std::lock_guard lock(mutex);
+                            spend(held_for);
+                          },
+                          [&] {
+                            spend(500);
+                            const std::lock_guard lock(mutex);
+                            has_it = now();
+                          }});
+    return r.threads[1].waiting_cycles;
+  };
+  EXPECT_EQ(waiting_cycles(1'500), 0U);
+  EXPECT_GE(has_it, 2'500U);  // the call's time
+  EXPECT_LT(has_it, 4'000U);
+  EXPECT_GT(waiting_cycles(10'000), 0U);
+  EXPECT_GE(has_it, 50'000U);
+}
+
+// After such a call the mutex may have more waiters, so its unlock calls the kernel.
+TEST(Sleeping, AWakeUpThatFindsNobodyTakesTheTimeOfACall) {
+  machine m = here();
+  set_parameter(m, "system_call_cycles", 2'000);
+  set_parameter(m, "futex_wake_cycles", 90'000);
+  static std::mutex mutex;
+  static u64 began;
+  static u64 ended;
+  run(m, {},
+      {[] {
+         const std::lock_guard lock(mutex);
+         spend(1'500);
+       },
+       [] {
+         spend(500);
+         mutex.lock();
+         began = now();
+         mutex.unlock();
+         ended = now();
+       }});
+  EXPECT_GE(ended, began + 2'000);
+  EXPECT_LT(ended, began + 3'000);
+}
+
 }  // namespace
 }  // namespace elidex::sim
