@@ -57,6 +57,8 @@ using maps = ::testing::Types<
     fixed_key_btree<u64, u64, locked_regions, separated_fan_out<3, 3>, restless_control>,
     fixed_key_btree<u64, u64, optimistic, tiny_partitioned, restless_control>,
     fixed_key_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>,
+    fixed_key_btree<u64, u64, optimistic, tiny_bucketed, no_control>,
+    fixed_key_btree<u64, u64, elided_regions, tiny_bucketed, no_control>,
     fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
     fixed_key_btree<u64, u64, optimistic, separated_fan_out<12, 4>, no_control>,
     skip_list<u64, u64, coarse_elided_dbx>, locked_skip_list<u64, u64>,
@@ -328,18 +330,26 @@ TEST(MapInvariants, LongUpdatesAreNotLost) {
         (lost_long_updates<
             fixed_key_btree<u64, u64, optimistic, packed_fan_out<20, 4>, no_control>>(2 * seed)),
         0u);
+    EXPECT_EQ((lost_long_updates<fixed_key_btree<u64, u64, optimistic, small_bucketed, no_control>>(
+                  2 * seed)),
+              0u);
   }
 }
 TEST(MapInvariantsCanary, ValuesThatMoveUnlockedAreFound) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the canary is a race";
 #endif
-  u64 lost = 0;
-  for (u64 seed = 0; seed < 1000 && lost == 0; ++seed) {
-    lost = lost_long_updates<
-        fixed_key_btree<u64, u64, optimistic, moving_unlocked_fan_out, no_control>>(2 * seed);
-  }
-  EXPECT_NE(lost, 0u);
+  const auto lost_by = [](auto run) {
+    u64 lost = 0;
+    for (u64 seed = 0; seed < 1000 && lost == 0; ++seed) lost = run(2 * seed);
+    return lost;
+  };
+  EXPECT_NE(lost_by(lost_long_updates<
+                    fixed_key_btree<u64, u64, optimistic, moving_unlocked_fan_out, no_control>>),
+            0u);
+  EXPECT_NE(lost_by(lost_long_updates<
+                    fixed_key_btree<u64, u64, optimistic, moving_unlocked_buckets, no_control>>),
+            0u);
 }
 
 // Ends empty, with its nodes given back but for the root and what waits for an epoch.

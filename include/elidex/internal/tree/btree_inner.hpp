@@ -368,6 +368,11 @@ leaf_hint<Key, Leaf>& leaf_hint<Key, Leaf>::of_this_thread(std::uint64_t tree) n
   return all[tree % all.size()];
 }
 
+// A leaf that knows from the key which few of its lines a look-up reads.
+template <class Leaf, class Key>
+concept fetches_leaf_by_key =
+    requires(const Leaf* at, const Key& key) { Leaf::prefetch_for(at, key); };
+
 // DefersReclamation: other threads may still be on their way to a node when it is unlinked.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 class btree_inner {
@@ -428,6 +433,15 @@ class btree_inner {
   bool descend_to_leaf(const search_key& key, position& p) const noexcept;
   // The same, for integer keys. Also narrows `stretch` to the key range of the leaf.
   bool descend_to_leaf(const search_key& key, position& p, key_range<Key>& stretch) const noexcept;
+  // Prefetches the leaf, or what a look-up of the key reads of it.
+  [[gnu::always_inline]] static void prefetch_leaf_for(const search_key& key,
+                                                       const node* at) noexcept {
+    if constexpr (fetches_leaf_by_key<leaf, search_key>) {
+      leaf::prefetch_for(static_cast<const leaf*>(at), key);
+    } else {
+      prefetch_bytes<sizeof(leaf)>(at);
+    }
+  }
   [[gnu::always_inline]] bool fetch_and_enter(position& p) const noexcept {
     if (p.parent->level == 1) {
       prefetch_bytes<sizeof(leaf)>(p.at);
@@ -451,6 +465,14 @@ class btree_inner {
   static_assert(look_ups_at_once < 32);
   few_keys descend_to_leaves(std::span<const search_key> wanted,
                              position* positions) const noexcept;
+  // Zero: the leaf knows which of its bytes.
+  static constexpr std::size_t bytes_of_leaf_for_look_up = [] {
+    if constexpr (fetches_leaf_by_key<leaf, search_key>) {
+      return std::size_t{0};
+    } else {
+      return std::size_t{leaf::bytes_for_look_up};
+    }
+  }();
   template <std::size_t Bytes>
   bool step_down(const search_key& key, position& p) const noexcept;
 
@@ -603,7 +625,12 @@ template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation
 inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child_for(
     const search_key& key, position& p, unsigned count) const noexcept {
   if (!approach_child_for(key, p, count)) return false;
-  return fetch_and_enter(p);
+  if (p.parent->level == 1) {
+    prefetch_leaf_for(key, p.at);
+  } else {
+    prefetch_bytes<inner::bytes_for_look_up>(p.at);
+  }
+  return enter(p);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
@@ -640,7 +667,11 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const sea
                                                                        position& p) const noexcept {
   if (p.parent != nullptr && !enter(p)) return false;  // enter_root() has entered the root
   if (!approach_child_for(key, p, p.as_inner().count())) return false;
-  prefetch_bytes<Bytes>(p.at);
+  if constexpr (Bytes == 0) {
+    prefetch_leaf_for(key, p.at);
+  } else {
+    prefetch_bytes<Bytes>(p.at);
+  }
   return true;
 }
 
@@ -657,7 +688,7 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaves(
     for (unsigned i = 0; i < many; ++i) {
       if ((on_their_way >> i & 1U) == 0) continue;
       const bool descends_further =
-          level == 1 ? step_down<leaf::bytes_for_look_up>(wanted[i], positions[i])
+          level == 1 ? step_down<bytes_of_leaf_for_look_up>(wanted[i], positions[i])
                      : step_down<inner::bytes_for_look_up>(wanted[i], positions[i]);
       if (!descends_further) on_their_way &= ~(few_keys{1} << i);
     }

@@ -442,6 +442,14 @@ class fixed_key_btree
   static unsigned end_of_run(const typename leaf::ordered_copy& all, Key key) noexcept {
     return std::clamp(all.rank(key), 1U, all.count() - 1);
   }
+  // The first place from `middle` on behind which the records surely fit into an empty leaf.
+  static unsigned surely_fits_behind(unsigned middle, unsigned count) noexcept {
+    if constexpr (requires { leaf::certain_capacity; }) {
+      return std::max(middle, count - std::min(count, leaf::certain_capacity));
+    } else {
+      return middle;
+    }
+  }
   void begin_life(leaf& made) noexcept { made.sequence.begin_life(leaves_made_.fetch_add(1)); }
   void end_life(leaf& old, operation& op) noexcept {
     take_control_away(old, op);
@@ -1270,7 +1278,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(
   position p;
   if (const op_status s = descend_splitting(key, p, op); s != op_status::yes) return s;
   leaf& left = p.as_leaf();
-  if (left.has_room_for(key, key, 1)) return p.still_valid() ? op_status::yes : op_status::restart;
+  if (left.has_room_for(key)) return p.still_valid() ? op_status::yes : op_status::restart;
   bool ascending = false;
   if constexpr (Shape::redistributes_with_siblings) {
     ascending = left.continues_a_run(key);
@@ -1289,7 +1297,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(
   // Ascending keys would leave half-full leaves behind. Divide the leaf before the keys that come
   // next, or split off one key. At the parent's right edge, keys are assumed to ascend.
   ascending |= all.rank(key) == count && (is_root || p.index == p.parent->count());
-  const unsigned middle = ascending ? end_of_run(all, key) : count / 2;
+  const unsigned middle = surely_fits_behind(ascending ? end_of_run(all, key) : count / 2, count);
 
   leaf* const right = op.take_leaf();
   right->sequence.begin_life(nth_leaf);
@@ -1428,7 +1436,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_merge(Key key, opera
     typename leaf::ordered_copy more;
     l.copy_in_order(all);
     r.copy_in_order(more);
-    if (all.count() != 0 && more.count() != 0 &&
+    if (more.count() != 0 &&
         !l.has_room_for(more.key(0), more.key(more.count() - 1), more.count())) {
       unlock_values(r);
       unlock_values(l);
@@ -1441,7 +1449,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_merge(Key key, opera
     take_control_away(r, op);
     l.sequence.invalidate();
     r.sequence.invalidate();
-    l.fill(all, 0, all.count());
+    if (more.count() != 0) l.fill(all, 0, all.count());
     left.parent->erase(left.index);
     op.retire_leaf(&r);
 

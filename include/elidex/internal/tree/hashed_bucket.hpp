@@ -63,17 +63,18 @@ namespace elidex::internal {
 struct bucket_rules {
   static constexpr bool encodes_again = true;    // the keys, when the frame changes
   static constexpr bool notes_away_keys = true;  // in their home
+  static constexpr bool keeps_away_keys = true;  // noted when other keys leave
 };
 
 // Keys as numbers without a sign, in the same order.
 template <std::integral Key>
-constexpr std::uint64_t ordered_number(Key key) noexcept {
+constexpr std::uint64_t rank_number(Key key) noexcept {
   using number = std::make_unsigned_t<Key>;
   constexpr number flip = std::is_signed_v<Key> ? number(number{1} << (8 * sizeof(Key) - 1)) : 0;
   return static_cast<number>(static_cast<number>(key) ^ flip);
 }
 template <std::integral Key>
-constexpr Key key_of_number(std::uint64_t ordered) noexcept {
+constexpr Key key_of_rank(std::uint64_t ordered) noexcept {
   using number = std::make_unsigned_t<Key>;
   constexpr number flip = std::is_signed_v<Key> ? number(number{1} << (8 * sizeof(Key) - 1)) : 0;
   return static_cast<Key>(static_cast<number>(static_cast<number>(ordered) ^ flip));
@@ -182,7 +183,7 @@ class alignas(64) hashed_bucket {
 
   // How many keys from `lowest` to `highest` a bucket surely has room for.
   static unsigned room_between(Key lowest, Key highest) noexcept {
-    return frame_for(ordered_number(lowest), ordered_number(highest)).slots();
+    return frame_for(rank_number(lowest), rank_number(highest)).slots();
   }
   bool has_room_for(Key key) const noexcept {
     info wanted = info_now();
@@ -237,11 +238,11 @@ class alignas(64) hashed_bucket {
       now.base_number = 0;
       now.lost = 0;
     } else {
-      std::uint64_t lowest = ordered_number(kept[0]);
+      std::uint64_t lowest = rank_number(kept[0]);
       std::uint64_t highest = lowest;
       for (unsigned i = 1; i < count; ++i) {
-        lowest = std::min(lowest, ordered_number(kept[i]));
-        highest = std::max(highest, ordered_number(kept[i]));
+        lowest = std::min(lowest, rank_number(kept[i]));
+        highest = std::max(highest, rank_number(kept[i]));
       }
       now.take(frame_for(lowest, highest));
     }
@@ -311,14 +312,14 @@ class alignas(64) hashed_bucket {
   }
   // Sets `wanted` to a frame in which the key has room beside the keys that are there.
   bool finds_frame_for(Key key, info& wanted) const noexcept {
-    const std::uint64_t number = ordered_number(key);
+    const std::uint64_t number = rank_number(key);
     if (wanted.count < wanted.slots() && lies_in(number, wanted)) return true;
     if (wanted.count >= capacity) return false;
     std::uint64_t lowest = number;
     std::uint64_t highest = number;
     for_each_key([&](unsigned /*slot*/, Key k) {
-      lowest = std::min(lowest, ordered_number(k));
-      highest = std::max(highest, ordered_number(k));
+      lowest = std::min(lowest, rank_number(k));
+      highest = std::max(highest, rank_number(k));
     });
     const frame best = frame_for(lowest, highest);
     if (wanted.count >= best.slots()) return false;
@@ -338,7 +339,7 @@ class alignas(64) hashed_bucket {
   }
 
   unsigned find(Key wanted, const info& now) const noexcept {
-    const distance d = distance_of(ordered_number(wanted), now.base());
+    const distance d = distance_of(rank_number(wanted), now.base());
     const distance rest = d >> 8U;
     const unsigned bits = now.rest_bits();
     if (rest >> bits != 0) return no_slot;
@@ -352,7 +353,7 @@ class alignas(64) hashed_bucket {
     return (number - base) & mask(layout::key_bits);
   }
   static Key key_of(distance rest, std::uint8_t print, std::uint64_t base) noexcept {
-    return key_of_number<Key>(base + (rest << 8U | (print ^ hash(rest))));
+    return key_of_rank<Key>(base + (rest << 8U | (print ^ hash(rest))));
   }
   static std::uint8_t hash(distance rest) noexcept {
     return static_cast<std::uint8_t>((rest * 0x9E37'79B9'7F4A'7C15u) >> 56U);  // the golden ratio's
@@ -375,7 +376,7 @@ class alignas(64) hashed_bucket {
     return (low | high) & mask(bits);
   }
   void set_key(unsigned slot, Key key, const info& now) noexcept {
-    const distance d = distance_of(ordered_number(key), now.base());
+    const distance d = distance_of(rank_number(key), now.base());
     const unsigned bits = now.rest_bits();
     prints_.set(slot, print_of(d));
     const distance rest = d >> 8U;
@@ -506,7 +507,7 @@ class hashed_buckets {
         if (home == b) continue;
         if (buckets_[home].insert(k, buckets_[b].value(slot))) {
           buckets_[b].erase(slot);
-        } else {
+        } else if constexpr (Rules::keeps_away_keys) {
           note_away(home, b);
         }
       }

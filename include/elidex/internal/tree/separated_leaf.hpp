@@ -601,6 +601,7 @@ class separated_leaf
   bool has_room_for(Key lowest, Key highest, unsigned more) const noexcept {
     return keys_.has_room_for(this->count(), lowest, highest, more);
   }
+  bool has_room_for(Key k) const noexcept { return has_room_for(k, k, 1); }
 
   void copy_in_order(ordered_copy& to) const noexcept {
     to.clear();
