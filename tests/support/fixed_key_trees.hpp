@@ -68,6 +68,10 @@ struct moving_unlocked_buckets : small_bucketed {
 struct forgets_away_keys : bucket_rules {
   static constexpr bool notes_away_keys = false;
 };
+// Two inserts meet in a bucket that is home to neither key.
+struct leaves_others_unlocked : bucket_rules {
+  static constexpr bool locks_others = false;
+};
 struct forgets_away_keys_when_kept : bucket_rules {
   static constexpr bool keeps_away_keys = false;
 };

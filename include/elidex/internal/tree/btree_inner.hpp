@@ -373,6 +373,11 @@ template <class Leaf, class Key>
 concept fetches_leaf_by_key =
     requires(const Leaf* at, const Key& key) { Leaf::prefetch_for(at, key); };
 
+// A leaf that has a lock for each part of its keys. The version of that lock then takes the place
+// of the leaf's version for requests for one key.
+template <class Leaf, class Key>
+concept locks_keys_apart = requires(const Leaf& l, const Key& key) { l.lock_of(key); };
+
 // DefersReclamation: other threads may still be on their way to a node when it is unlinked.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 class btree_inner {
@@ -421,6 +426,20 @@ class btree_inner {
   // approach functions only find the node. enter() reads it, and should run when the node's memory
   // has had time to arrive.
   [[gnu::always_inline]] bool enter(position& p) const noexcept;
+  // The same for the leaf to which a request for one key comes. Where the leaf locks keys apart,
+  // p.seen becomes the version of the key's lock.
+  [[gnu::always_inline]] bool enter_leaf_for(const search_key& key, position& p) const noexcept {
+    p.seen = lock_in_leaf(p.as_leaf(), key).read();
+    return p.parent_lock->validate(p.parent_seen) && !p.seen.is_obsolete();
+  }
+  // The lock whose version a request for one key validates.
+  static node_lock& lock_in_leaf(const leaf& l, [[maybe_unused]] const search_key& key) noexcept {
+    if constexpr (locks_keys_apart<leaf, search_key>) {
+      return l.lock_of(key);
+    } else {
+      return l.lock;
+    }
+  }
   bool approach_root(position& p) const noexcept;
   [[gnu::always_inline]] bool approach_child(position& p, unsigned index) const noexcept;
   bool approach_child_for(const search_key& key, position& p, unsigned count) const noexcept;
@@ -637,10 +656,17 @@ template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation
 bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(
     const search_key& key, position& p) const noexcept {
   if (!enter_root(p)) return false;
-  while (!p.at->is_leaf()) {
-    if (!enter_child_for(key, p, p.as_inner().count())) return false;
+  // Counts the levels, because a leaf's level is on a line that the request may not need.
+  for (unsigned level = p.at->level; level > 0; --level) {
+    if (!approach_child_for(key, p, p.as_inner().count())) return false;
+    if (level == 1) {
+      prefetch_leaf_for(key, p.at);
+    } else {
+      prefetch_bytes<inner::bytes_for_look_up>(p.at);
+      if (!enter(p)) return false;
+    }
   }
-  return true;
+  return enter_leaf_for(key, p);
 }
 
 // A node's keys change only with its version. So the bounds read on the way hold at the moment at
@@ -715,7 +741,7 @@ void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::look_up_together(
       for (unsigned i = 0; i < together; ++i) {
         if ((arrived >> i & 1U) == 0) continue;
         position& p = positions[i];
-        if (p.parent != nullptr && !enter(p)) {
+        if (!enter_leaf_for(search_keys[i], p)) {
           arrived &= ~(few_keys{1} << i);
         } else {
           slots[i] = p.as_leaf().approach(search_keys[i]);

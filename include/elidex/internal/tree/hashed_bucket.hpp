@@ -50,12 +50,14 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
 #include "elidex/internal/sync/version_lock.hpp"
 #include "elidex/internal/tree/btree_inner.hpp"
 #include "elidex/internal/tree/key_search.hpp"
+#include "elidex/internal/tree/vector_unpack.hpp"
 
 namespace elidex::internal {
 
@@ -64,6 +66,7 @@ struct bucket_rules {
   static constexpr bool encodes_again = true;    // the keys, when the frame changes
   static constexpr bool notes_away_keys = true;  // in their home
   static constexpr bool keeps_away_keys = true;  // noted when other keys leave
+  static constexpr bool locks_others = true;     // buckets other than the home, when they change
 };
 
 // Keys as numbers without a sign, in the same order.
@@ -168,6 +171,14 @@ class alignas(64) hashed_bucket {
     const info now = info_now();
     const unsigned bits = now.rest_bits();
     const std::uint64_t base = now.base();
+    if constexpr (is_one_line) {
+      if (vectors_of_this_cpu >= vector_instructions::avx512_vbmi) {
+        std::array<std::uint64_t, vector_unpack::lane_count> numbers;
+        vector_unpack::unpack_line(this, bits, base, hash_multiplier, numbers.data());
+        for (unsigned slot = 0; slot < now.count; ++slot) fn(slot, key_of_rank<Key>(numbers[slot]));
+        return;
+      }
+    }
     for (unsigned slot = 0; slot < now.count; ++slot)
       fn(slot, key_of(rest_at(slot, bits), prints_.at(slot), base));
   }
@@ -188,6 +199,11 @@ class alignas(64) hashed_bucket {
   bool has_room_for(Key key) const noexcept {
     info wanted = info_now();
     return finds_frame_for(key, wanted);
+  }
+  // The same, without another frame.
+  bool has_easy_room_for(Key key) const noexcept {
+    const info now = info_now();
+    return now.count < now.slots() && lies_in(rank_number(key), now);
   }
   // Returns whether the key has room. Encodes the keys again if that makes room.
   bool make_room_for(Key key) noexcept {
@@ -220,34 +236,31 @@ class alignas(64) hashed_bucket {
   }
   // Removes all records, and forgets the away keys.
   void clear() noexcept { store_info({}); }
-  // Keeps the records whose keys are wanted, in their order of arrival, in the best frame for them.
+  // Keeps the records whose keys are wanted, in their order of arrival. Chooses the best frame for
+  // them if slots were lost.
   template <class IsWanted>
   void keep_if(IsWanted&& is_wanted) noexcept {
     info now = info_now();
-    std::array<Key, capacity> kept;
-    unsigned count = 0;
+    const unsigned before = now.count;
+    now.count = 0;
+    std::uint64_t lowest = ~std::uint64_t{0};
+    std::uint64_t highest = 0;
     for_each_key([&](unsigned slot, Key k) {
       if (!is_wanted(k)) return;
-      kept[count] = k;
-      if (count != slot) set_value(count, value(slot));
-      ++count;
-    });
-    if (count == now.count) return;
-    now.count = count;
-    if (count == 0) {
-      now.base_number = 0;
-      now.lost = 0;
-    } else {
-      std::uint64_t lowest = rank_number(kept[0]);
-      std::uint64_t highest = lowest;
-      for (unsigned i = 1; i < count; ++i) {
-        lowest = std::min(lowest, rank_number(kept[i]));
-        highest = std::max(highest, rank_number(kept[i]));
+      if (now.count != slot) {
+        set_key(now.count, k, now);
+        set_value(now.count, value(slot));
       }
-      now.take(frame_for(lowest, highest));
-    }
+      ++now.count;
+      lowest = std::min(lowest, rank_number(k));
+      highest = std::max(highest, rank_number(k));
+    });
+    if (now.count == before) return;
+    if (now.count == 0) now.take({0, 0});
     store_info(now);
-    for (unsigned i = 0; i < count; ++i) set_key(i, kept[i], now);
+    if (now.lost == 0) return;
+    now.take(frame_for(lowest, highest));
+    encode_again(now);
   }
 
   [[no_unique_address]] mutable typename Sync::node_lock lock;
@@ -273,6 +286,10 @@ class alignas(64) hashed_bucket {
       lost = f.lost;
     }
   };
+  // Whether lock, fingerprints, rests and info fill one cache line, as unpack_line() wants them.
+  static constexpr bool is_one_line = layout::lock_bytes == vector_unpack::line_prints_byte &&
+                                      layout::key_bits == 64 &&
+                                      capacity <= vector_unpack::lane_count && layout::words == 6;
   static constexpr std::size_t info_word = layout::words - 1;
   static constexpr unsigned info_shift = 64 - layout::info_bits;
 
@@ -355,8 +372,9 @@ class alignas(64) hashed_bucket {
   static Key key_of(distance rest, std::uint8_t print, std::uint64_t base) noexcept {
     return key_of_rank<Key>(base + (rest << 8U | (print ^ hash(rest))));
   }
+  static constexpr std::uint64_t hash_multiplier = 0x9E37'79B9'7F4A'7C15u;  // the golden ratio's
   static std::uint8_t hash(distance rest) noexcept {
-    return static_cast<std::uint8_t>((rest * 0x9E37'79B9'7F4A'7C15u) >> 56U);  // the golden ratio's
+    return static_cast<std::uint8_t>((rest * hash_multiplier) >> 56U);
   }
   static std::uint8_t print_of(distance d) noexcept {
     return static_cast<std::uint8_t>(d) ^ hash(d >> 8U);
@@ -403,6 +421,7 @@ class hashed_buckets {
   static_assert(std::has_single_bit(Buckets) && Buckets >= 2);
 
  public:
+  using rules = Rules;
   using bucket = hashed_bucket<Key, Value, Sync, Bytes, Rules>;
   static_assert(sizeof(bucket) == Bytes);
   static constexpr unsigned count = Buckets;
@@ -446,25 +465,45 @@ class hashed_buckets {
     return away == 0 ? no_slot : find_away(wanted, home, away);
   }
 
-  // The bucket in which an absent key finds room: its home, or the first of the others that has
-  // some. Or `count`.
-  unsigned bucket_with_room(Key key) const noexcept {
+  // Looks only in the key's home, and prefetches the other buckets in which the key may be.
+  unsigned approach(Key wanted) const noexcept {
+    const unsigned home = home_of(wanted);
+    unsigned away = 0;
+    const unsigned slot = buckets_[home].find(wanted, away);
+    if (slot != no_slot) return home * slots_each + slot;
+    prefetch_groups(away);
+    return no_slot;
+  }
+
+  // Calls fn(bucket) for the buckets with room for an absent key, until fn returns true: the home
+  // first, then those that need no other frame, then the others. Returns whether fn did.
+  template <class Fn>
+  bool any_with_room(Key key, Fn&& fn) const noexcept {
     const unsigned home = home_of(key);
-    for (unsigned step = 0; step < Buckets; ++step) {
-      if (buckets_[home ^ step].has_room_for(key)) return home ^ step;
+    if (buckets_[home].has_room_for(key) && fn(home)) return true;
+    for (const bool easy : {true, false}) {
+      for (unsigned step = 1; step < Buckets; ++step) {
+        const bucket& other = buckets_[home ^ step];
+        if (other.has_easy_room_for(key) != easy) continue;
+        if ((easy || other.has_room_for(key)) && fn(home ^ step)) return true;
+      }
     }
-    return Buckets;
+    return false;
+  }
+  bool has_room_for(Key key) const noexcept {
+    return any_with_room(key, [](unsigned /*b*/) { return true; });
   }
   // The key must be absent.
   bool insert(Key key, const Value& v) noexcept {
-    const unsigned home = home_of(key);
-    for (unsigned step = 0; step < Buckets; ++step) {
-      const unsigned b = home ^ step;
-      if (!buckets_[b].insert(key, v)) continue;
-      if (step != 0) note_away(home, b);
+    return any_with_room(key, [&](unsigned b) {
+      insert_in(b, key, v);
       return true;
-    }
-    return false;
+    });
+  }
+  // Into this bucket, which must have room for it.
+  void insert_in(unsigned b, Key key, const Value& v) noexcept {
+    buckets_[b].insert(key, v);
+    if (const unsigned home = home_of(key); home != b) note_away(home, b);
   }
   void erase(unsigned slot) noexcept { of_slot(slot).erase(slot % slots_each); }
   void clear() noexcept {
@@ -496,20 +535,28 @@ class hashed_buckets {
   // Keeps the records whose keys are wanted. Then sends away keys home where there is room.
   template <class IsWanted>
   void keep_if(IsWanted&& is_wanted) noexcept {
-    for (bucket& one : buckets_) {
-      one.keep_if(is_wanted);
-      one.set_away(0);
-    }
+    struct away_key {
+      Key key;
+      std::uint8_t bucket;
+    };
+    std::array<away_key, capacity> away;
+    unsigned away_count = 0;
     for (unsigned b = 0; b < Buckets; ++b) {
-      for (unsigned slot = buckets_[b].count(); slot-- > 0;) {
-        const Key k = buckets_[b].key(slot);
-        const unsigned home = home_of(k);
-        if (home == b) continue;
-        if (buckets_[home].insert(k, buckets_[b].value(slot))) {
-          buckets_[b].erase(slot);
-        } else if constexpr (Rules::keeps_away_keys) {
-          note_away(home, b);
-        }
+      buckets_[b].keep_if([&](Key k) {
+        if (!is_wanted(k)) return false;
+        if (home_of(k) != b) away[away_count++] = {k, static_cast<std::uint8_t>(b)};
+        return true;
+      });
+      buckets_[b].set_away(0);
+    }
+    for (unsigned i = 0; i < away_count; ++i) {
+      bucket& from = buckets_[away[i].bucket];
+      const unsigned home = home_of(away[i].key);
+      const unsigned slot = from.find(away[i].key);
+      if (buckets_[home].insert(away[i].key, from.value(slot))) {
+        from.erase(slot);
+      } else if constexpr (Rules::keeps_away_keys) {
+        note_away(home, away[i].bucket);
       }
     }
   }
@@ -522,16 +569,32 @@ class hashed_buckets {
     if constexpr (Rules::notes_away_keys)
       buckets_[home].set_away(buckets_[home].away() | 1U << in / group_size);
   }
+  [[gnu::always_inline]] void prefetch_groups(unsigned groups) const noexcept {
+    for (; groups != 0; groups &= groups - 1) {
+      const unsigned group = static_cast<unsigned>(std::countr_zero(groups));
+      prefetch_bytes<group_size * sizeof(bucket)>(&buckets_[group * group_size % Buckets]);
+    }
+  }
   [[gnu::noinline]] unsigned find_away(Key wanted, unsigned home, unsigned groups) const noexcept {
+    prefetch_groups(groups);
     for (; groups != 0; groups &= groups - 1) {
       const unsigned first = static_cast<unsigned>(std::countr_zero(groups)) * group_size;
       for (unsigned b = first; b < first + group_size; ++b) {
         if (b == home) continue;
-        const unsigned slot = buckets_[b % Buckets].find(wanted);
+        const unsigned slot = find_in(buckets_[b % Buckets], wanted);
         if (slot != no_slot) return b * slots_each + slot;
       }
     }
     return no_slot;
+  }
+
+  // A key that is not found is surely absent: a bucket may move its records for another key.
+  static unsigned find_in(const bucket& other, Key wanted) noexcept {
+    for (;;) {
+      const auto seen = other.lock.read();
+      const unsigned slot = other.find(wanted);
+      if (slot != no_slot || other.lock.validate(seen)) return slot;
+    }
   }
 
   std::array<bucket, Buckets> buckets_;
