@@ -125,6 +125,7 @@ class partitioned_leaf
   bool has_room_for(Key /*lowest*/, Key /*highest*/, unsigned more) const noexcept {
     return used() + more <= capacity;
   }
+  bool has_room_for(Key /*k*/) const noexcept { return used() < capacity; }
 
   void copy_in_order(ordered_copy& to) const noexcept {
     to.clear();
@@ -257,6 +258,7 @@ class dense_leaf
   bool has_room_for(Key /*lowest*/, Key /*highest*/, unsigned more) const noexcept {
     return used() + more <= capacity;
   }
+  bool has_room_for(Key /*k*/) const noexcept { return used() < capacity; }
 
   void copy_in_order(ordered_copy& to) const noexcept {
     to.clear();

@@ -35,6 +35,7 @@ using maps = ::testing::Types<
     fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
     fixed_key_btree<u64, u64, elided_regions, separated_fan_out<3, 3>, always_control>,
     fixed_key_btree<u64, u64, optimistic, packed_fan_out<3, 3>, no_control>,
+    fixed_key_btree<u64, u64, optimistic, tiny_bucketed, no_control>,
     masstree<u64, u64, optimistic, 3>, masstree<u64, u64, coarse_elided_dbx, 3>,
     skip_list<u64, u64, coarse_elided_dbx, 2>, locked_skip_list<u64, u64, 2>,
     lock_free_skip_list<u64, u64, 2>, lock_free_skip_list<u64, wide_value, 2>,

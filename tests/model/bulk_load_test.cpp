@@ -33,6 +33,8 @@ using maps =
                      fixed_key_btree<u64, u64, elided_regions, dense_fan_out<4, 3>, no_control>,
                      fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
                      fixed_key_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>,
+                     fixed_key_btree<u64, u64, optimistic, tiny_bucketed, no_control>,
+                     fixed_key_btree<u64, u64, elided_regions, bucketed_node_bytes<1024>>,
                      fixed_key_btree<u64, u64, optimistic, packed_fan_out<20, 4>, restless_control>,
                      ordered_tree<u64, u64>>;
 TYPED_TEST_SUITE(BulkLoad, maps);

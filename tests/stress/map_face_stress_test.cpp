@@ -125,6 +125,7 @@ using maps =
                      hash_map<u64, std::vector<char>>, btree<u64, u64, optimistic, fan_out<2, 3>>,
                      btree<std::string, std::string, optimistic, fan_out<2, 3>>,
                      fixed_key_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>,
+                     fixed_key_btree<u64, u64, optimistic, tiny_bucketed, no_control>,
                      fixed_key_btree<u64, u64, elided_regions, tiny_partitioned, always_control>,
                      fixed_key_btree<u64, u64, locked_regions, separated_fan_out<3, 3>, no_control>,
                      hash_index<u64, u64, default_hash<u64>, tiny_buckets>>;
@@ -241,6 +242,7 @@ class BoundedScanStress : public ::testing::Test {};
 using trees =
     ::testing::Types<ordered_tree<u64, u64>, btree<u64, u64, optimistic, fan_out<2, 3>>,
                      fixed_key_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>,
+                     fixed_key_btree<u64, u64, optimistic, tiny_bucketed, no_control>,
                      fixed_key_btree<u64, u64, elided_regions, tiny_partitioned, always_control>>;
 TYPED_TEST_SUITE(BoundedScanStress, trees);
 TYPED_TEST(BoundedScanStress, ScansInBothDirectionsAreSnapshots) {

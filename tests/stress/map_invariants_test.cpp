@@ -57,6 +57,8 @@ using maps = ::testing::Types<
     fixed_key_btree<u64, u64, locked_regions, separated_fan_out<3, 3>, restless_control>,
     fixed_key_btree<u64, u64, optimistic, tiny_partitioned, restless_control>,
     fixed_key_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>,
+    fixed_key_btree<u64, u64, optimistic, tiny_bucketed, no_control>,
+    fixed_key_btree<u64, u64, elided_regions, tiny_bucketed, no_control>,
     fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
     fixed_key_btree<u64, u64, optimistic, separated_fan_out<12, 4>, no_control>,
     skip_list<u64, u64, coarse_elided_dbx>, locked_skip_list<u64, u64>,
@@ -328,18 +330,58 @@ TEST(MapInvariants, LongUpdatesAreNotLost) {
         (lost_long_updates<
             fixed_key_btree<u64, u64, optimistic, packed_fan_out<20, 4>, no_control>>(2 * seed)),
         0u);
+    EXPECT_EQ((lost_long_updates<fixed_key_btree<u64, u64, optimistic, small_bucketed, no_control>>(
+                  2 * seed)),
+              0u);
   }
+}
+// How many of the keys that two threads insert at once, each others of its own, are missing.
+template <class Tree>
+u64 lost_inserts(u64 seed) {
+  constexpr u64 keys_each = 500;
+  const auto key_of = [&](u64 i, u64 t) {
+    return (2 * i + t + seed) * 0x9E37'79B9'7F4A'7C15u >> 8U;
+  };
+  Tree map;
+  run_threads(2, [&](int t, random_numbers&) {
+    for (u64 i = 0; i < keys_each; ++i) map.insert(key_of(i, static_cast<u64>(t)), i);
+  });
+  u64 lost = 0;
+  for (u64 i = 0; i < keys_each; ++i)
+    for (u64 t = 0; t < 2; ++t) lost += map.get(key_of(i, t)) == i ? 0U : 1U;
+  return lost;
+}
+template <class Rules>
+using buckets_with =
+    fixed_key_btree<u64, u64, optimistic, bucketed_node_bytes<256, 4, 128, Rules>, no_control>;
+TEST(MapInvariants, InsertsIntoOtherBucketsAreNotLost) {
+  for (u64 seed = 0; seed < 200; ++seed)
+    EXPECT_EQ(lost_inserts<buckets_with<bucket_rules>>(seed), 0u);
+}
+TEST(MapInvariantsCanary, OtherBucketsThatStayUnlockedAreFound) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the canary is a race";
+#endif
+  u64 lost = 0;
+  for (u64 seed = 0; seed < 20'000 && lost == 0; ++seed)
+    lost = lost_inserts<buckets_with<leaves_others_unlocked>>(seed);
+  EXPECT_NE(lost, 0u);
 }
 TEST(MapInvariantsCanary, ValuesThatMoveUnlockedAreFound) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the canary is a race";
 #endif
-  u64 lost = 0;
-  for (u64 seed = 0; seed < 1000 && lost == 0; ++seed) {
-    lost = lost_long_updates<
-        fixed_key_btree<u64, u64, optimistic, moving_unlocked_fan_out, no_control>>(2 * seed);
-  }
-  EXPECT_NE(lost, 0u);
+  const auto lost_by = [](auto run) {
+    u64 lost = 0;
+    for (u64 seed = 0; seed < 1000 && lost == 0; ++seed) lost = run(2 * seed);
+    return lost;
+  };
+  EXPECT_NE(lost_by(lost_long_updates<
+                    fixed_key_btree<u64, u64, optimistic, moving_unlocked_fan_out, no_control>>),
+            0u);
+  EXPECT_NE(lost_by(lost_long_updates<
+                    fixed_key_btree<u64, u64, optimistic, moving_unlocked_buckets, no_control>>),
+            0u);
 }
 
 // Ends empty, with its nodes given back but for the root and what waits for an epoch.

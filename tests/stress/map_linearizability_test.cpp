@@ -128,6 +128,8 @@ using maps = ::testing::Types<
     fixed_key_btree<u64, u64, locked_regions, separated_fan_out<3, 3>, restless_control>,
     fixed_key_btree<u64, u64, optimistic, tiny_partitioned, restless_control>,
     fixed_key_btree<u64, u64, optimistic, packed_fan_out<6, 4>, no_control>,
+    fixed_key_btree<u64, u64, optimistic, tiny_bucketed, no_control>,
+    fixed_key_btree<u64, u64, elided_regions, tiny_bucketed, no_control>,
     fixed_key_btree<u64, u64, optimistic, separated_fan_out<3, 3>, no_control>,
     fixed_key_btree<u64, u64, optimistic, separated_fan_out<12, 4>, no_control>,
     skip_list<u64, u64, coarse_elided_dbx, 1>, locked_skip_list<u64, u64, 1>,

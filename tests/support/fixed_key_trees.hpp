@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "elidex/internal/sync/spin_locks.hpp"
+#include "elidex/internal/tree/bucketed_leaf.hpp"
 #include "elidex/internal/tree/fixed_key_btree.hpp"
 #include "elidex/internal/tree/separated_leaf.hpp"
 #include "papers/eunomia/euno_btree.hpp"
@@ -25,6 +26,12 @@ using elided_regions_dbx = split_regions<elided<ttas_lock, dbx_budgets>>;
 // Two segments of two.
 using tiny_partitioned = partitioned_fan_out<4, 3, 2>;
 
+// Leaves of two buckets with room for three records each, or two if the keys lie far apart. The
+// smallest inner nodes.
+using tiny_bucketed = bucketed_node_bytes<256, 2, 64>;
+// Leaves of four buckets with eight records each.
+using small_bucketed = bucketed_node_bytes<256, 4>;
+
 // Gives each leaf a control and takes it away all the time.
 struct restless_control : adaptive_control {
   static constexpr std::uint32_t collisions_to_switch_on = 0;
@@ -44,6 +51,29 @@ struct leaf_that_moves_unlocked
 struct moving_unlocked_fan_out : packed_fan_out<20, 4> {
   template <class Key, class Value, class Sync>
   using leaf = leaf_that_moves_unlocked<Key, Value, Sync>;
+};
+
+// The same for leaves of buckets.
+template <class Key, class Value, class Sync, class Shape>
+struct buckets_that_move_unlocked : internal::bucketed_leaf<Key, Value, Sync, Shape> {
+  template <class Fn>
+  void for_each_value_lock(Fn&& /*fn*/) noexcept {}
+};
+struct moving_unlocked_buckets : small_bucketed {
+  template <class Key, class Value, class Sync>
+  using leaf = buckets_that_move_unlocked<Key, Value, Sync, moving_unlocked_buckets>;
+};
+
+// A key that finds no room in its bucket is lost at once, or when its leaf is split.
+struct forgets_away_keys : bucket_rules {
+  static constexpr bool notes_away_keys = false;
+};
+// Two inserts meet in a bucket that is home to neither key.
+struct leaves_others_unlocked : bucket_rules {
+  static constexpr bool locks_others = false;
+};
+struct forgets_away_keys_when_kept : bucket_rules {
+  static constexpr bool keeps_away_keys = false;
 };
 
 // A request that has come to a leaf never asks whether it is still the right one.

@@ -16,6 +16,8 @@
 //   validate(seen)        seen from read()         true: nothing has changed since `seen`
 //   try_upgrade(seen)     seen from read()         true: the caller holds the lock, and nothing has
 //                                                  changed since `seen`
+//   try_lock(seen)        nothing                  true: the caller holds the lock, and `seen` is
+//                                                  the version before. Never waits
 //   lock()                the caller holds no      locked. Returns the version before
 //                         lock that a holder of
 //                         this one waits for
@@ -95,6 +97,12 @@ class version_lock {
     return true;
   }
 
+  [[nodiscard]] bool try_lock(token& seen) noexcept {
+    // relaxed: try_upgrade() acquires
+    seen.word_ = word_.load(std::memory_order_relaxed);
+    return (seen.word_ & locked_bit) == 0 && try_upgrade(seen);
+  }
+
   token lock() noexcept {
     for (backoff wait;; wait.once()) {
       const token seen = read();
@@ -145,6 +153,7 @@ class no_node_lock {
   constexpr token read() const noexcept { return {}; }
   constexpr bool validate(token) const noexcept { return true; }
   constexpr bool try_upgrade(token) noexcept { return true; }
+  constexpr bool try_lock(token& /*seen*/) noexcept { return true; }
   constexpr token lock() noexcept { return {}; }
   constexpr void unlock() noexcept {}
   constexpr void unlock_obsolete() noexcept {}

@@ -368,6 +368,16 @@ leaf_hint<Key, Leaf>& leaf_hint<Key, Leaf>::of_this_thread(std::uint64_t tree) n
   return all[tree % all.size()];
 }
 
+// A leaf that knows from the key which few of its lines a look-up reads.
+template <class Leaf, class Key>
+concept fetches_leaf_by_key =
+    requires(const Leaf* at, const Key& key) { Leaf::prefetch_for(at, key); };
+
+// A leaf that has a lock for each part of its keys. The version of that lock then takes the place
+// of the leaf's version for requests for one key.
+template <class Leaf, class Key>
+concept locks_keys_apart = requires(const Leaf& l, const Key& key) { l.lock_of(key); };
+
 // DefersReclamation: other threads may still be on their way to a node when it is unlinked.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 class btree_inner {
@@ -416,6 +426,20 @@ class btree_inner {
   // approach functions only find the node. enter() reads it, and should run when the node's memory
   // has had time to arrive.
   [[gnu::always_inline]] bool enter(position& p) const noexcept;
+  // The same for the leaf to which a request for one key comes. Where the leaf locks keys apart,
+  // p.seen becomes the version of the key's lock.
+  [[gnu::always_inline]] bool enter_leaf_for(const search_key& key, position& p) const noexcept {
+    p.seen = lock_in_leaf(p.as_leaf(), key).read();
+    return p.parent_lock->validate(p.parent_seen) && !p.seen.is_obsolete();
+  }
+  // The lock whose version a request for one key validates.
+  static node_lock& lock_in_leaf(const leaf& l, [[maybe_unused]] const search_key& key) noexcept {
+    if constexpr (locks_keys_apart<leaf, search_key>) {
+      return l.lock_of(key);
+    } else {
+      return l.lock;
+    }
+  }
   bool approach_root(position& p) const noexcept;
   [[gnu::always_inline]] bool approach_child(position& p, unsigned index) const noexcept;
   bool approach_child_for(const search_key& key, position& p, unsigned count) const noexcept;
@@ -428,6 +452,15 @@ class btree_inner {
   bool descend_to_leaf(const search_key& key, position& p) const noexcept;
   // The same, for integer keys. Also narrows `stretch` to the key range of the leaf.
   bool descend_to_leaf(const search_key& key, position& p, key_range<Key>& stretch) const noexcept;
+  // Prefetches the leaf, or what a look-up of the key reads of it.
+  [[gnu::always_inline]] static void prefetch_leaf_for(const search_key& key,
+                                                       const node* at) noexcept {
+    if constexpr (fetches_leaf_by_key<leaf, search_key>) {
+      leaf::prefetch_for(static_cast<const leaf*>(at), key);
+    } else {
+      prefetch_bytes<sizeof(leaf)>(at);
+    }
+  }
   [[gnu::always_inline]] bool fetch_and_enter(position& p) const noexcept {
     if (p.parent->level == 1) {
       prefetch_bytes<sizeof(leaf)>(p.at);
@@ -451,6 +484,14 @@ class btree_inner {
   static_assert(look_ups_at_once < 32);
   few_keys descend_to_leaves(std::span<const search_key> wanted,
                              position* positions) const noexcept;
+  // Zero: the leaf knows which of its bytes.
+  static constexpr std::size_t bytes_of_leaf_for_look_up = [] {
+    if constexpr (fetches_leaf_by_key<leaf, search_key>) {
+      return std::size_t{0};
+    } else {
+      return std::size_t{leaf::bytes_for_look_up};
+    }
+  }();
   template <std::size_t Bytes>
   bool step_down(const search_key& key, position& p) const noexcept;
 
@@ -603,17 +644,29 @@ template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation
 inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child_for(
     const search_key& key, position& p, unsigned count) const noexcept {
   if (!approach_child_for(key, p, count)) return false;
-  return fetch_and_enter(p);
+  if (p.parent->level == 1) {
+    prefetch_leaf_for(key, p.at);
+  } else {
+    prefetch_bytes<inner::bytes_for_look_up>(p.at);
+  }
+  return enter(p);
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(
     const search_key& key, position& p) const noexcept {
   if (!enter_root(p)) return false;
-  while (!p.at->is_leaf()) {
-    if (!enter_child_for(key, p, p.as_inner().count())) return false;
+  // Counts the levels, because a leaf's level is on a line that the request may not need.
+  for (unsigned level = p.at->level; level > 0; --level) {
+    if (!approach_child_for(key, p, p.as_inner().count())) return false;
+    if (level == 1) {
+      prefetch_leaf_for(key, p.at);
+    } else {
+      prefetch_bytes<inner::bytes_for_look_up>(p.at);
+      if (!enter(p)) return false;
+    }
   }
-  return true;
+  return enter_leaf_for(key, p);
 }
 
 // A node's keys change only with its version. So the bounds read on the way hold at the moment at
@@ -640,7 +693,11 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::step_down(const sea
                                                                        position& p) const noexcept {
   if (p.parent != nullptr && !enter(p)) return false;  // enter_root() has entered the root
   if (!approach_child_for(key, p, p.as_inner().count())) return false;
-  prefetch_bytes<Bytes>(p.at);
+  if constexpr (Bytes == 0) {
+    prefetch_leaf_for(key, p.at);
+  } else {
+    prefetch_bytes<Bytes>(p.at);
+  }
   return true;
 }
 
@@ -657,7 +714,7 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaves(
     for (unsigned i = 0; i < many; ++i) {
       if ((on_their_way >> i & 1U) == 0) continue;
       const bool descends_further =
-          level == 1 ? step_down<leaf::bytes_for_look_up>(wanted[i], positions[i])
+          level == 1 ? step_down<bytes_of_leaf_for_look_up>(wanted[i], positions[i])
                      : step_down<inner::bytes_for_look_up>(wanted[i], positions[i]);
       if (!descends_further) on_their_way &= ~(few_keys{1} << i);
     }
@@ -684,7 +741,7 @@ void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::look_up_together(
       for (unsigned i = 0; i < together; ++i) {
         if ((arrived >> i & 1U) == 0) continue;
         position& p = positions[i];
-        if (p.parent != nullptr && !enter(p)) {
+        if (!enter_leaf_for(search_keys[i], p)) {
           arrived &= ~(few_keys{1} << i);
         } else {
           slots[i] = p.as_leaf().approach(search_keys[i]);

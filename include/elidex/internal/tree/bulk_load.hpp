@@ -210,9 +210,17 @@ class bulk_loader {
     if (!op_.may_retire()) return op_status::need_memory;
     if (!p.try_lock_parent_and_node()) return op_status::restart;
     leaf& old = p.as_leaf();
+    // Where the leaf locks keys apart, an insert needs no other lock than these.
+    old.for_each_value_lock([](auto& one) { one.lock(); });
+    if (old.used() != 0) {
+      old.for_each_value_lock([](auto& one) { one.unlock(); });
+      p.unlock_both_unchanged();
+      return op_status::restart;
+    }
     tree_.end_life(old, op_);
     tree_.root_.template store<Tree::racing>(new_root);
     op_.retire_leaf(&old);
+    old.for_each_value_lock([](auto& one) { one.unlock(); });
     old.lock.unlock_obsolete();
     p.parent_lock->unlock();
     return op_status::yes;

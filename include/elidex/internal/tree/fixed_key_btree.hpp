@@ -77,7 +77,8 @@
 // 2. The region of descend().
 // 3. The region of in_leaf().
 // 4. The node, then its sibling, by try_upgrade().
-// 5. The locks of values, leaf by leaf.
+// 5. The locks of values, leaf by leaf. Where these lock keys, too (bucketed_leaf.hpp), a request
+//    for one key holds one of them without the leaf's lock, and then waits for nothing.
 // 6. The parent, by lock_parent_of_locked(), which waits. The parent comes last and is held
 //    briefly, because every operation on the way to another of its leaves waits meanwhile. A merge
 //    instead tries for the parent before the node.
@@ -93,6 +94,7 @@
 //                   A value that is read: the reading of its lock's version in try_read().
 //                   A value that is replaced: the locking of its lock in change_value().
 //                   Both validate the leaf's version afterwards.
+//                   Where keys have locks of their own, see bucketed_leaf.hpp.
 //   scan            range_collector.hpp, under whole().
 //
 // Deviations from paper 003 section 5: a split is a region of its own. Under regions, scans
@@ -348,6 +350,7 @@ class fixed_key_btree
   using inner_levels::leaf_pool_;
   using inner_levels::leaf_sparse;
   using inner_levels::link_right_half;
+  using inner_levels::lock_in_leaf;
   using inner_levels::lock_parent_of_locked;
   using inner_levels::look_up_together;
   using inner_levels::merges_;
@@ -364,8 +367,22 @@ class fixed_key_btree
   // See leaf_hint. Under regions a thread that returns to a leaf is not pinned, and the leaf's
   // control may be freed by then.
   static constexpr bool has_leaf_hints = Shape::has_leaf_hints && (racing || !Control::enabled);
-  // Whether values have locks apart from the leaf's.
-  static constexpr bool locks_values_apart = racing && leaf::value_locks != 0;
+  // Whether keys and their values have locks apart from the leaf's, or only the values.
+  static constexpr bool locks_keys_apart = internal::locks_keys_apart<leaf, Key>;
+  static constexpr bool locks_values_apart = racing && leaf::value_locks != 0 && !locks_keys_apart;
+
+  // Whether leaves consist of buckets (bucketed_leaf.hpp).
+  static constexpr bool has_buckets =
+      requires(leaf& l, unsigned& in) { l.hold_room_for(Key{}, in); };
+
+  // How a request came to a leaf that locks keys apart.
+  struct way_to_leaf {
+    node_lock* lock = nullptr;  // of the key
+    // Under this version the parent pointed at the leaf. Null: the leaf's sequence number led here.
+    const node_lock* parent_lock = nullptr;
+    token parent_seen{};
+  };
+  struct no_way {};
 
   // The leaf that the descent has found.
   struct leaf_ref {
@@ -373,10 +390,29 @@ class fixed_key_btree
     token seen{};
     typename leaf::sequence_type::token sequence{};
     control* controlled_by = nullptr;
+    [[no_unique_address]] std::conditional_t<locks_keys_apart, way_to_leaf, no_way> way{};
 
+    // The lock whose version is `seen`.
+    node_lock& lock() const noexcept {
+      if constexpr (locks_keys_apart) {
+        return *way.lock;
+      } else {
+        return at->lock;
+      }
+    }
     bool is_still_right() const noexcept {
-      if constexpr (racing) return at->lock.validate(seen);
+      if constexpr (racing) return lock().validate(seen);
       return at->sequence.validate(sequence);
+    }
+    // Reads the version again. Returns whether the leaf is still the one for the key.
+    bool renew() noexcept {
+      if constexpr (locks_keys_apart) {
+        seen = way.lock->read();
+        return way.parent_lock != nullptr ? way.parent_lock->validate(way.parent_seen)
+                                          : at->sequence.validate(sequence);
+      } else {
+        return false;
+      }
     }
     // The same at the end of a region that began with is_still_right(). Only racing readers
     // validate again.
@@ -413,18 +449,19 @@ class fixed_key_btree
   op_status find_leaf(Key key, leaf_ref& p) const noexcept;
   bool recall_leaf(Key key, leaf_ref& p) const noexcept;
   void remember_if_again(Key key, const leaf_ref& p) const noexcept;
-  static leaf_ref leaf_ref_of(const position& at) noexcept;
+  static leaf_ref leaf_ref_of(const position& at, Key key) noexcept;
 
   bool insert_or_overwrite(Key key, const Value& value, bool overwrite);
   op_status try_get(const leaf_ref& p, Key key, std::optional<Value>& value) const noexcept;
-  op_status try_read(const leaf_ref& p, unsigned slot, std::optional<Value>& value) const noexcept;
+  op_status try_read(const leaf_ref& p, Key key, unsigned slot,
+                     std::optional<Value>& value) const noexcept;
   op_status try_put(const leaf_ref& p, Key key, const Value& value, bool overwrite,
                     bool known_absent) noexcept;
   template <class Make>
   op_status try_get_or_insert(const leaf_ref& p, Key key, Make& make, bool known_absent,
                               std::optional<Value>& value, std::exception_ptr& thrown) noexcept;
   template <class Fn>
-  op_status change_value(const leaf_ref& p, unsigned slot, Fn&& fn) noexcept;
+  op_status change_value(const leaf_ref& p, Key key, unsigned slot, Fn&& fn) noexcept;
   template <class Fn>
   op_status try_compute(const leaf_ref& p, Key key, Fn& fn, bool known_absent,
                         std::exception_ptr& thrown) noexcept;
@@ -441,6 +478,14 @@ class fixed_key_btree
   // Where to divide a leaf that ascending keys fill: before the next key, or at the last record.
   static unsigned end_of_run(const typename leaf::ordered_copy& all, Key key) noexcept {
     return std::clamp(all.rank(key), 1U, all.count() - 1);
+  }
+  // The first place from `middle` on behind which the records surely fit into an empty leaf.
+  static unsigned surely_fits_behind(unsigned middle, unsigned count) noexcept {
+    if constexpr (requires { leaf::certain_capacity; }) {
+      return std::max(middle, count - std::min(count, leaf::certain_capacity));
+    } else {
+      return middle;
+    }
   }
   void begin_life(leaf& made) noexcept { made.sequence.begin_life(leaves_made_.fetch_add(1)); }
   void end_life(leaf& old, operation& op) noexcept {
@@ -459,6 +504,64 @@ class fixed_key_btree
     l.for_each_value_lock([](node_lock& one) { one.unlock(); });
   }
   void take_control_away(leaf& l, operation& op) noexcept;
+
+  // Locks what an insert of an absent key changes, and makes room for the key in `room`. Full or
+  // restart: nothing is locked.
+  static op_status lock_room(const leaf_ref& p, Key key, [[maybe_unused]] unsigned& room) noexcept {
+    if (!p.lock().try_upgrade(p.seen)) return op_status::restart;
+    op_status s;
+    if constexpr (has_buckets) {
+      s = p.at->hold_room_for(key, room);
+    } else {
+      s = p.at->make_room_for(key) ? op_status::yes : op_status::full;
+    }
+    if (s != op_status::yes) p.lock().unlock_unchanged(p.seen);
+    return s;
+  }
+  // Making room may have moved keys, so the versions change.
+  static void unlock_room(const leaf_ref& p, [[maybe_unused]] Key key,
+                          [[maybe_unused]] unsigned room) noexcept {
+    if constexpr (has_buckets) p.at->let_go_of_room(key, room);
+    p.lock().unlock();
+  }
+  static void insert_in_room(const leaf_ref& p, Key key, const Value& value,
+                             [[maybe_unused]] unsigned room) noexcept {
+    if constexpr (has_buckets) {
+      p.at->insert_in(room, key, value);
+    } else {
+      p.at->insert(key, value);
+    }
+    p.lock().unlock();
+  }
+  // Locks what an erase of the key in this slot changes. The key may move to another slot first.
+  static bool lock_record(const leaf_ref& p, [[maybe_unused]] Key key,
+                          [[maybe_unused]] unsigned& slot) noexcept {
+    if (!p.lock().try_upgrade(p.seen)) return false;
+    if constexpr (has_buckets) {
+      if (p.at->hold(key, slot) == op_status::yes) return true;
+      p.lock().unlock_unchanged(p.seen);
+      return false;
+    } else {
+      lock_values(*p.at);
+      return true;
+    }
+  }
+  static void unlock_record(const leaf_ref& p, [[maybe_unused]] Key key,
+                            [[maybe_unused]] unsigned slot) noexcept {
+    if constexpr (has_buckets) {
+      p.at->let_go(key, slot);
+    } else {
+      unlock_values(*p.at);
+    }
+    p.lock().unlock();
+  }
+  static bool seems_sparse(const leaf& l, [[maybe_unused]] unsigned slot) noexcept {
+    if constexpr (has_buckets) {
+      return l.seems_sparse(slot);
+    } else {
+      return true;
+    }
+  }
 
   static void destroy_control(void* tree, void* c) noexcept {
     if constexpr (Control::enabled)
@@ -522,7 +625,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::find_leaf(Key key,
     -> op_status {
   position at;
   if (!descend_to_leaf(key, at)) return op_status::restart;
-  p = leaf_ref_of(at);
+  p = leaf_ref_of(at, key);
   return op_status::yes;
 }
 
@@ -540,8 +643,8 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::come_to_leaf(Key key, le
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::leaf_ref_of(const position& at) noexcept
-    -> leaf_ref {
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::leaf_ref_of(
+    const position& at, [[maybe_unused]] Key key) noexcept -> leaf_ref {
   leaf_ref p;
   p.at = &at.as_leaf();
   p.seen = at.seen;
@@ -550,6 +653,8 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::leaf_ref_of(const positi
   if constexpr (!racing) p.sequence = p.at->sequence.read();
   // pairs with the release in switch_on()
   p.controlled_by = p.at->control.load(std::memory_order_acquire);
+  if constexpr (locks_keys_apart)
+    p.way = {&lock_in_leaf(*p.at, key), at.parent_lock, at.parent_seen};
   return p;
 }
 
@@ -563,7 +668,8 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::recall_leaf(Key key,
   // This validation precedes all other reads of the leaf (leaf_hint).
   if (!known.sequence.validate(mine.sequence())) return false;
   p.at = &known;
-  p.seen = known.lock.read();
+  if constexpr (locks_keys_apart) p.way = {.lock = &lock_in_leaf(known, key)};
+  p.seen = p.lock().read();
   p.sequence = known.sequence.read();
   if constexpr (Control::enabled) {
     // pairs with the release in switch_on()
@@ -649,7 +755,15 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_bare_leaf(const leaf_
   }
   std::uint32_t aborts = 0;
   outcome ignored;
-  const op_status s = in_leaf<What>(p, [&] { return body(p, false, ignored); }, aborts);
+  op_status s = in_leaf<What>(p, [&] { return body(p, false, ignored); }, aborts);
+  if constexpr (locks_keys_apart) {
+    if (s == op_status::restart) [[unlikely]] {
+      // Mostly another key of the same lock has changed. A descent would lead here once more.
+      leaf_ref again = p;
+      for (backoff wait; s == op_status::restart && again.renew(); wait.once())
+        s = in_leaf<What>(again, [&] { return body(again, false, ignored); }, aborts);
+    }
+  }
   if constexpr (Control::adaptive) suspect(p, aborts + (racing && s == op_status::restart ? 1 : 0));
   return s;
 }
@@ -721,12 +835,13 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::at_controlled_leaf(const
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_get(
     const leaf_ref& p, Key key, std::optional<Value>& value) const noexcept -> op_status {
-  return try_read(p, p.at->find(key), value);
+  return try_read(p, key, p.at->find(key), value);
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_read(
-    const leaf_ref& p, unsigned slot, std::optional<Value>& value) const noexcept -> op_status {
+    const leaf_ref& p, [[maybe_unused]] Key key, unsigned slot,
+    std::optional<Value>& value) const noexcept -> op_status {
   leaf& l = *p.at;
   if (slot == no_slot) return p.was_right() ? op_status::no : op_status::restart;
   if constexpr (locks_values_apart) {
@@ -738,6 +853,12 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_read(
       if (l.value_lock(slot).validate(values_seen)) break;
       if (!p.is_still_right()) return op_status::restart;
     }
+  } else if (locks_keys_apart && &l.value_lock(slot) != &p.lock()) {
+    // The key is in another bucket than its home, where it may move while the home stays the same.
+    const token values_seen = l.value_lock(slot).read();
+    if (l.key(slot) != key) return op_status::restart;
+    value.emplace(l.value(slot));
+    if (!l.value_lock(slot).validate(values_seen)) return op_status::restart;
   } else {
     value.emplace(l.value(slot));
   }
@@ -759,11 +880,11 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::multi_get(
   if (found.size() < wanted.size())
     throw std::invalid_argument("elidex: multi_get: fewer values than keys (expected as many)");
   const auto read = [&](std::size_t i, Key key, const position& at, unsigned slot) {
-    const leaf_ref p = leaf_ref_of(at);
+    const leaf_ref p = leaf_ref_of(at, key);
     if (Control::enabled && p.controlled_by != nullptr) return false;
     if (slot == no_slot || p.at->key(slot) != key) slot = p.at->find(key);
     found[i].reset();
-    return try_read(p, slot, found[i]) != op_status::restart;
+    return try_read(p, key, slot, found[i]) != op_status::restart;
   };
   look_up_together(
       wanted.size(), [&](std::size_t i) { return wanted[i]; }, read,
@@ -794,16 +915,13 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_put(const leaf_ref& 
     const unsigned slot = l.find(key);
     if (slot != no_slot) {
       if (!overwrite) return p.was_right() ? op_status::no : op_status::restart;
-      const op_status s = change_value(p, slot, [&](Value& v) { v = value; });
+      const op_status s = change_value(p, key, slot, [&](Value& v) { v = value; });
       return s == op_status::yes ? op_status::no : s;
     }
   }
-  if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
-  if (!l.insert(key, value)) {
-    l.lock.unlock_unchanged(p.seen);
-    return op_status::full;
-  }
-  l.lock.unlock();
+  unsigned room = 0;
+  if (const op_status s = lock_room(p, key, room); s != op_status::yes) return s;
+  insert_in_room(p, key, value, room);
   return op_status::yes;
 }
 
@@ -840,38 +958,32 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_get_or_insert(
   if (!known_absent) {
     const unsigned slot = l.find(key);
     if (slot != no_slot) {
-      const op_status s = try_read(p, slot, value);
+      const op_status s = try_read(p, key, slot, value);
       return s == op_status::yes ? op_status::no : s;
     }
   }
-  if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
-  if (!l.make_room_for(key)) {
-    l.lock.unlock_unchanged(p.seen);
-    return op_status::full;
-  }
+  unsigned room = 0;
+  if (const op_status s = lock_room(p, key, room); s != op_status::yes) return s;
   try {
     value = make(key);
   } catch (...) {
     thrown = std::current_exception();
-    l.lock.unlock();  // making room may have moved keys
+    unlock_room(p, key, room);
     return op_status::threw;
   }
   if (!value) {
-    l.lock.unlock();  // likewise
+    unlock_room(p, key, room);
     return op_status::unmade;
   }
-  l.insert(key, *value);
-  l.lock.unlock();
+  insert_in_room(p, key, *value, room);
   return op_status::yes;
 }
 
 // Changes the value in the slot that was found in the leaf as it was at p. fn may throw.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Fn>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::change_value(const leaf_ref& p,
-                                                                     unsigned slot,
-                                                                     Fn&& fn) noexcept
-    -> op_status {
+auto fixed_key_btree<Key, Value, Sync, Shape, Control>::change_value(
+    const leaf_ref& p, [[maybe_unused]] Key key, unsigned slot, Fn&& fn) noexcept -> op_status {
   leaf& l = *p.at;
   node_lock& lock = l.value_lock(slot);
   token seen = p.seen;
@@ -883,6 +995,14 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::change_value(const leaf_
     // A thread that moves values takes their locks, after the leaf's. If the leaf is unchanged, the
     // value stays in its slot.
     if (!p.is_still_right()) {
+      lock.unlock_unchanged(seen);
+      return op_status::restart;
+    }
+  } else if (locks_keys_apart && &lock != &p.lock()) {
+    // As above. The key is not in its home, and is in this bucket as long as the home is unchanged.
+    // But it may have moved within this bucket.
+    seen = lock.lock();
+    if (l.key(slot) != key || !p.is_still_right()) {
       lock.unlock_unchanged(seen);
       return op_status::restart;
     }
@@ -921,7 +1041,7 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::update(Key key, Fn&& fn)
       key, [&](const leaf_ref& p, bool /*known_absent*/, outcome& /*result*/) {
         const unsigned slot = p.at->find(key);
         if (slot == no_slot) return p.was_right() ? op_status::no : op_status::restart;
-        return const_cast<fixed_key_btree&>(*this).change_value(p, slot, keeping_exceptions);
+        return const_cast<fixed_key_btree&>(*this).change_value(p, key, slot, keeping_exceptions);
       });
   if (s == op_status::threw) std::rethrow_exception(thrown);
   return s == op_status::yes;
@@ -962,7 +1082,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_compute(
   const unsigned slot = known_absent ? no_slot : l.find(key);
   if (slot != no_slot) {
     bool erases = false;
-    const op_status s = change_value(p, slot, [&](Value& v) {
+    const op_status s = change_value(p, key, slot, [&](Value& v) {
       try {
         std::optional<Value> value(v);
         fn(value);
@@ -976,15 +1096,15 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_compute(
     if (s != op_status::yes) return s;
     return erases ? op_status::erases : op_status::changed;
   }
-  if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
-  if (!l.make_room_for(key)) {
-    l.lock.unlock_unchanged(p.seen);
-    return op_status::full;
-  }
+  unsigned room = 0;
+  if (const op_status s = lock_room(p, key, room); s != op_status::yes) return s;
   std::optional<Value> value;
   const op_status s = compute_absent(value, fn, thrown);
-  if (s == op_status::yes) l.insert(key, *value);
-  l.lock.unlock();  // making room may have moved keys
+  if (s == op_status::yes) {
+    insert_in_room(p, key, *value, room);
+  } else {
+    unlock_room(p, key, room);
+  }
   return s;
 }
 
@@ -1019,22 +1139,19 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_erase(const leaf_ref
                                                                   Decide&& decide) noexcept
     -> op_status {
   leaf& l = *p.at;
-  const unsigned slot = l.find(key);
+  unsigned slot = l.find(key);
   if (slot == no_slot) return p.was_right() ? op_status::no : op_status::restart;
-  if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
-  lock_values(l);
+  if (!lock_record(p, key, slot)) return op_status::restart;
   if (const op_status s = decide(l, slot); s != op_status::erases) {
-    unlock_values(l);
-    l.lock.unlock();
+    unlock_record(p, key, slot);
     return s;
   }
   l.erase(slot);
-  result.is_sparse = l.used() <= leaf_sparse;
+  result.is_sparse = seems_sparse(l, slot) && l.used() <= leaf_sparse;
   if constexpr (Control::enabled) {
     result.mark_is_free = (marks_of(l) & control::mark_of(control::slot_of(key))) == 0;
   }
-  unlock_values(l);
-  l.lock.unlock();
+  unlock_record(p, key, slot);
   return op_status::yes;
 }
 
@@ -1270,7 +1387,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(
   position p;
   if (const op_status s = descend_splitting(key, p, op); s != op_status::yes) return s;
   leaf& left = p.as_leaf();
-  if (left.has_room_for(key, key, 1)) return p.still_valid() ? op_status::yes : op_status::restart;
+  if (left.has_room_for(key)) return p.still_valid() ? op_status::yes : op_status::restart;
   bool ascending = false;
   if constexpr (Shape::redistributes_with_siblings) {
     ascending = left.continues_a_run(key);
@@ -1282,6 +1399,13 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(
   if (!op.has_nodes(true, is_root ? 1 : 0)) return op_status::need_memory;
   if (!left.lock.try_upgrade(p.seen)) return op_status::restart;
   lock_values(left);
+  if constexpr (locks_keys_apart) {  // only now nothing more can change
+    if (left.has_room_for(key)) {
+      unlock_values(left);
+      left.lock.unlock_unchanged(p.seen);
+      return op_status::yes;
+    }
+  }
 
   typename leaf::ordered_copy all;
   left.copy_in_order(all);
@@ -1289,7 +1413,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_split(
   // Ascending keys would leave half-full leaves behind. Divide the leaf before the keys that come
   // next, or split off one key. At the parent's right edge, keys are assumed to ascend.
   ascending |= all.rank(key) == count && (is_root || p.index == p.parent->count());
-  const unsigned middle = ascending ? end_of_run(all, key) : count / 2;
+  const unsigned middle = surely_fits_behind(ascending ? end_of_run(all, key) : count / 2, count);
 
   leaf* const right = op.take_leaf();
   right->sequence.begin_life(nth_leaf);
@@ -1351,15 +1475,20 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_redistribute(const p
       return op_status::restart;
     }
     prefetch_bytes<sizeof(leaf)>(&other);
-    // The receiving leaf gets records behind its own, which needs no locks of values.
+    // The receiving leaf gets records behind its own. That needs no locks of values, unless they
+    // are all that requests look at.
     lock_values(full);
+    if constexpr (locks_keys_apart) lock_values(other);
 
     typename leaf::ordered_copy all;
     full.copy_in_order(all);
     const unsigned count = all.count();
-    const unsigned moved = ascending ? count - end_of_run(all, key) : (count - other.used()) / 2;
-    const unsigned first = where == side::left ? 0 : count - moved;
-    const bool fits = !is_hot(full) && !is_hot(other) &&
+    // Where the leaf locks keys apart, it may have changed until now.
+    const bool is_full = count >= other.used() + 2 * redistributed_at_least;
+    unsigned moved = 1;
+    if (is_full) moved = ascending ? count - end_of_run(all, key) : (count - other.used()) / 2;
+    const unsigned first = where == side::left || !is_full ? 0 : count - moved;
+    const bool fits = is_full && !is_hot(full) && !is_hot(other) &&
                       other.has_room_for(all.key(first), all.key(first + moved - 1), moved);
     const bool goes = fits && lock_parent_of_locked(left, 0, right.at);
     if (goes) {
@@ -1373,6 +1502,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_redistribute(const p
       full.keep(all, kept, kept + count - moved);
     }
 
+    if constexpr (locks_keys_apart) unlock_values(other);
     unlock_values(full);
     if (goes) {
       op.note_redistribute();
@@ -1428,7 +1558,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_merge(Key key, opera
     typename leaf::ordered_copy more;
     l.copy_in_order(all);
     r.copy_in_order(more);
-    if (all.count() != 0 && more.count() != 0 &&
+    if (more.count() != 0 &&
         !l.has_room_for(more.key(0), more.key(more.count() - 1), more.count())) {
       unlock_values(r);
       unlock_values(l);
@@ -1441,7 +1571,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_merge(Key key, opera
     take_control_away(r, op);
     l.sequence.invalidate();
     r.sequence.invalidate();
-    l.fill(all, 0, all.count());
+    if (more.count() != 0) l.fill(all, 0, all.count());
     left.parent->erase(left.index);
     op.retire_leaf(&r);
 

@@ -447,7 +447,9 @@ class range_collector {
   bool locking_ = false;
   bool lacked_memory_ = false;  // the last attempt ended for that
   staging_buffer<entry, 4096> entries_;
-  staging_buffer<visited, 512> visited_;
+  // of the first four leaves at least
+  staging_buffer<visited, std::max<std::size_t>(512, 4 * locks_per_leaf * sizeof(visited))>
+      visited_;
   [[no_unique_address]] typename leaf::ordered_view view_;
 };
 

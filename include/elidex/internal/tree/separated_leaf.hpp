@@ -50,55 +50,7 @@
 #include "elidex/internal/tree/conflict_control.hpp"
 #include "elidex/internal/tree/gathered_records.hpp"
 #include "elidex/internal/tree/key_search.hpp"
-
-// Decoding of eight packed keys at once, where the CPU can move bytes freely within a register.
-namespace elidex::internal::vector_unpack {
-
-inline constexpr unsigned lane_count = 8;
-inline constexpr std::size_t window_bytes = 64;
-
-#if defined(ELIDEX_VECTORS)
-
-using eight_words [[gnu::vector_size(64)]] = std::uint64_t;
-using eight_bytes [[gnu::vector_size(8)]] = std::uint8_t;
-
-// Decodes `count` keys: key i is base + (rest << 8 | (print ^ the highest byte of rest *
-// multiplier)). The rests have `rest_bits` bits each, begin at `first_bit` and have no gaps. Needs
-// avx512_vbmi. Reads a window of 64 bytes from the first byte of every eighth rest on. Writes keys
-// in groups of eight.
-[[gnu::target("avx512f,avx512dq,avx512vl,avx512vbmi"), gnu::noinline]] inline void unpack(
-    const std::uint64_t* rests, unsigned first_bit, unsigned rest_bits, const std::uint8_t* prints,
-    unsigned count, std::uint64_t base, std::uint64_t multiplier, std::uint64_t* keys) noexcept {
-  // In each window the rests begin at the same bits, because eight rests are whole bytes.
-  const eight_words bits = eight_words{0, 1, 2, 3, 4, 5, 6, 7} * rest_bits + first_bit % 8;
-  const eight_words bytes = (bits >> 3U) * 0x0101'0101'0101'0101u + 0x0706'0504'0302'0100u;
-  const eight_words shifts = bits & 7U;
-  const std::uint64_t mask = (std::uint64_t{1} << rest_bits) - 1;
-  const char* window = reinterpret_cast<const char*>(rests) + first_bit / 8;
-  for (unsigned i = 0; i < count; i += lane_count, window += rest_bits) {
-    eight_words words;
-    std::memcpy(&words, window, sizeof(words));
-    words = reinterpret_cast<eight_words>(_mm512_maskz_permutexvar_epi8(
-        ~std::uint64_t{0}, reinterpret_cast<__m512i>(bytes), reinterpret_cast<__m512i>(words)));
-    eight_bytes print;
-    std::memcpy(&print, prints + i, sizeof(print));
-    const eight_words rest = (words >> shifts) & mask;
-    const eight_words hash = (rest * multiplier) >> 56U;
-    const eight_words key =
-        base + (rest << 8U | (__builtin_convertvector(print, eight_words) ^ hash));
-    std::memcpy(keys + i, &key, sizeof(key));
-  }
-}
-
-#else
-
-inline void unpack(const std::uint64_t* /*rests*/, unsigned /*first_bit*/, unsigned /*rest_bits*/,
-                   const std::uint8_t* /*prints*/, unsigned /*count*/, std::uint64_t /*base*/,
-                   std::uint64_t /*multiplier*/, std::uint64_t* /*keys*/) noexcept {}
-
-#endif
-
-}  // namespace elidex::internal::vector_unpack
+#include "elidex/internal/tree/vector_unpack.hpp"
 
 namespace elidex::internal {
 
@@ -601,6 +553,7 @@ class separated_leaf
   bool has_room_for(Key lowest, Key highest, unsigned more) const noexcept {
     return keys_.has_room_for(this->count(), lowest, highest, more);
   }
+  bool has_room_for(Key k) const noexcept { return has_room_for(k, k, 1); }
 
   void copy_in_order(ordered_copy& to) const noexcept {
     to.clear();
