@@ -1,5 +1,5 @@
-// The search for a head: all instructions agree with a search that looks at every key, whatever lies
-// behind the last key.
+// The search for a head: all instructions agree with a search that looks at every key, whatever
+// lies behind the last key.
 #include <gtest/gtest.h>
 
 #include <algorithm>
