@@ -211,13 +211,16 @@ struct key_codec<std::string> {
   static search_key search_key_of(argument key) {
     if (key.size() > key_bytes_max)
       throw std::invalid_argument("elidex: a key may have at most 65536 bytes");
+    return search_key_of_stored(key);
+  }
+  // The same for a key that is stored already, so that its length is known to be allowed.
+  static search_key search_key_of_stored(argument key) noexcept {
     return {head_of(key), key.size(), key.data()};
   }
   // The slot must have been taken out.
   static search_key search_key_of_slot(slot s) noexcept {
     if (is_inline(s)) return {s.head, inline_size(s), nullptr};
-    const argument key = blob_of(s)->view();
-    return {head_of(key), key.size(), key.data()};
+    return search_key_of_stored(blob_of(s)->view());
   }
   static bool needs_blob(argument key) noexcept { return key.size() > inline_bytes; }
   static slot slot_of(argument key, blob* b) noexcept {
@@ -284,6 +287,10 @@ struct key_codec<std::string> {
     return sign < 0 ? comparison::less : sign > 0 ? comparison::greater : comparison::equal;
   }
 
+  static comparison order(std::size_t a, std::size_t b) noexcept {
+    return a < b ? comparison::less : a > b ? comparison::greater : comparison::equal;
+  }
+
   class view {
    public:
     explicit view(slot s) noexcept
@@ -327,9 +334,6 @@ struct key_codec<std::string> {
   static bool is_inline(slot s) noexcept { return (s.tail & 1) != 0; }
   static std::size_t inline_size(slot s) noexcept {
     return static_cast<std::size_t>((s.tail & length_byte) >> 1);
-  }
-  static comparison order(std::size_t a, std::size_t b) noexcept {
-    return a < b ? comparison::less : a > b ? comparison::greater : comparison::equal;
   }
   static std::uint64_t big_endian(std::uint64_t v) noexcept {
     return std::endian::native == std::endian::little ? __builtin_bswap64(v) : v;

@@ -123,21 +123,17 @@ void lengthen_prefixes(Node& left, Node& right, const Parent* parent, unsigned i
 
 // --- by readers ---
 
-// Sets `rank` to the number of the node's keys that are less than `key` (OrEqual: or equal to it),
-// and `exact` to whether one is equal. Returns false when torn.
-template <bool OrEqual, class Node, class SearchKey, class StillValid>
-bool rank_by_heads(const Node& n, unsigned count, const SearchKey& key, StillValid&& still_valid,
-                   unsigned& rank, bool& exact) noexcept {
-  using keys = typename Node::keys;
+// Searches among keys `low` to `high` - 1. Those in front of them are less than the wanted key,
+// those behind them greater. compare_at(i) compares key i with the wanted one. Sets `rank` to the
+// number of keys that are less (OrEqual: or equal), and `exact` to whether one is equal. Returns
+// false when torn.
+template <bool OrEqual, class CompareAt>
+bool rank_by_comparisons(unsigned low, unsigned high, CompareAt&& compare_at, unsigned& rank,
+                         bool& exact) noexcept {
   exact = false;
-  const unsigned prefix = n.prefix.get();
-  const std::uint64_t head = keys::head_behind(key, prefix);
-  unsigned low = branchless_lower_bound<false>([&](unsigned i) { return n.head(i); }, count, head);
-  // Mostly no key or a single key has this head.
-  unsigned high = low + 1 < count && n.head(low + 1) == head ? count : std::min(low + 1, count);
   while (low < high) {
     const unsigned middle = (low + high) / 2;
-    const comparison c = keys::compare(n.stored_key(middle), key, prefix, head, still_valid);
+    const comparison c = compare_at(middle);
     if (c == comparison::torn) return false;
     if (c == comparison::equal) {
       exact = true;
@@ -152,6 +148,25 @@ bool rank_by_heads(const Node& n, unsigned count, const SearchKey& key, StillVal
   }
   rank = low;
   return true;
+}
+
+// Sets `rank` to the number of the node's keys that are less than `key` (OrEqual: or equal to it),
+// and `exact` to whether one is equal. Returns false when torn.
+template <bool OrEqual, class Node, class SearchKey, class StillValid>
+bool rank_by_heads(const Node& n, unsigned count, const SearchKey& key, StillValid&& still_valid,
+                   unsigned& rank, bool& exact) noexcept {
+  using keys = typename Node::keys;
+  const unsigned prefix = n.prefix.get();
+  const std::uint64_t head = keys::head_behind(key, prefix);
+  const unsigned low =
+      branchless_lower_bound<false>([&](unsigned i) { return n.head(i); }, count, head);
+  // Mostly no key or a single key has this head.
+  const unsigned high =
+      low + 1 < count && n.head(low + 1) == head ? count : std::min(low + 1, count);
+  return rank_by_comparisons<OrEqual>(
+      low, high,
+      [&](unsigned i) { return keys::compare(n.stored_key(i), key, prefix, head, still_valid); },
+      rank, exact);
 }
 
 }  // namespace elidex::internal

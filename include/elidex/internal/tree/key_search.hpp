@@ -4,6 +4,8 @@
 //   keys.rank<true>(count, wanted)                         summarized_keys: in order, of an inner
 //                                                          node
 //   prints.find(print, count, is_wanted)                   fingerprints: in any order, a byte each
+//   find_heads<Words, Stride, Racing>(heads, count, wanted)
+//                                                          the first words of strings, in order
 //
 // Thread-safety: as the node's fields. A racing reader's result counts only if the node's version
 // has not changed.
@@ -184,13 +186,24 @@ inline constexpr unsigned lane_count = 8;
 
 #if defined(ELIDEX_VECTORS)
 
+// Loads eight words that another thread may write meanwhile.
+[[gnu::target("avx512f"), gnu::always_inline]] inline __m512i load_512(const void* eight) noexcept {
+  __m512i words;
+  asm volatile("vmovdqu64 %1, %0" : "=v"(words) : "m"(*static_cast<const char(*)[64]>(eight)));
+  return words;
+}
+[[gnu::target("avx2"), gnu::always_inline]] inline __m256i load_256(const void* four) noexcept {
+  __m256i words;
+  asm volatile("vmovdqu %1, %0" : "=x"(words) : "m"(*static_cast<const char(*)[32]>(four)));
+  return words;
+}
+
 // Counts, from the left, how many of eight keys are before the wanted one. Stops at the first that
 // is not.
 template <bool OrEqual, std::integral Key>
 [[gnu::target("avx512f"), gnu::always_inline]] inline unsigned run_before_512(
     const void* eight_keys, __m512i wanted) {
-  __m512i keys;
-  asm volatile("vmovdqu64 %1, %0" : "=v"(keys) : "m"(*static_cast<const char(*)[64]>(eight_keys)));
+  const __m512i keys = load_512(eight_keys);
   constexpr int order = OrEqual ? _MM_CMPINT_LE : _MM_CMPINT_LT;
   const __mmask8 before = std::is_signed_v<Key> ? _mm512_cmp_epi64_mask(keys, wanted, order)
                                                 : _mm512_cmp_epu64_mask(keys, wanted, order);
@@ -201,13 +214,9 @@ template <bool OrEqual, std::integral Key>
 [[gnu::target("avx2"), gnu::always_inline]] inline unsigned run_before_256(const void* eight_keys,
                                                                            __m256i wanted,
                                                                            __m256i flip) {
-  __m256i low;
-  __m256i high;
   const auto* const halves = static_cast<const char(*)[32]>(eight_keys);
-  asm volatile("vmovdqu %1, %0" : "=x"(low) : "m"(halves[0]));
-  asm volatile("vmovdqu %1, %0" : "=x"(high) : "m"(halves[1]));
-  low = _mm256_xor_si256(low, flip);
-  high = _mm256_xor_si256(high, flip);
+  const __m256i low = _mm256_xor_si256(load_256(halves[0]), flip);
+  const __m256i high = _mm256_xor_si256(load_256(halves[1]), flip);
   // The comparison marks keys that are not before the wanted one (OrEqual), or those that are.
   const __m256i first = OrEqual ? _mm256_cmpgt_epi64(low, wanted) : _mm256_cmpgt_epi64(wanted, low);
   const __m256i second =
@@ -326,5 +335,154 @@ class summarized_keys {
  private:
   std::array<field<Key>, summary_length + blocks * keys_per_block> words_;
 };
+
+// The keys of a node that have a wanted head: those from `first` to `last` - 1. Keys before `first`
+// have smaller heads. first <= last <= count, whatever a racing reader reads.
+struct equal_heads {
+  unsigned first;
+  unsigned last;
+};
+
+}  // namespace elidex::internal
+
+// Compares all heads of a node with a wanted one, without a branch that depends on the keys.
+namespace elidex::internal::vector_search {
+
+// A bit for each head.
+struct head_bits {
+  std::uint64_t less;
+  std::uint64_t equal;
+};
+
+#if defined(ELIDEX_VECTORS)
+
+template <unsigned Stride>
+[[gnu::target("avx512f"), gnu::always_inline]] inline head_bits compare_heads_512(
+    const std::uint64_t* heads, std::uint64_t wanted) noexcept {
+  const __m512i all = _mm512_set1_epi64(static_cast<long long>(wanted));
+  head_bits bits{};
+#  pragma GCC unroll 8
+  for (unsigned i = 0; i < Stride; i += lane_count) {
+    const __m512i eight = load_512(heads + i);
+    bits.less |= std::uint64_t{_mm512_cmplt_epu64_mask(eight, all)} << i;
+    bits.equal |= std::uint64_t{_mm512_cmpeq_epi64_mask(eight, all)} << i;
+  }
+  return bits;
+}
+
+template <unsigned Stride>
+[[gnu::target("avx2"), gnu::always_inline]] inline head_bits compare_heads_256(
+    const std::uint64_t* heads, std::uint64_t wanted) noexcept {
+  // AVX2 compares signed numbers.
+  const __m256i flip = _mm256_set1_epi64x(INT64_MIN);
+  const __m256i all = _mm256_xor_si256(_mm256_set1_epi64x(static_cast<long long>(wanted)), flip);
+  head_bits bits{};
+#  pragma GCC unroll 16
+  for (unsigned i = 0; i < Stride; i += lane_count / 2) {
+    const __m256i four = _mm256_xor_si256(load_256(heads + i), flip);
+    const __m256d less = _mm256_castsi256_pd(_mm256_cmpgt_epi64(all, four));
+    const __m256d equal = _mm256_castsi256_pd(_mm256_cmpeq_epi64(all, four));
+    bits.less |= static_cast<std::uint64_t>(_mm256_movemask_pd(less)) << i;
+    bits.equal |= static_cast<std::uint64_t>(_mm256_movemask_pd(equal)) << i;
+  }
+  return bits;
+}
+
+// The bits of the first `count` heads alone.
+[[gnu::always_inline]] inline head_bits first_bits(head_bits bits, unsigned count) noexcept {
+  const std::uint64_t used = count < 64 ? (std::uint64_t{1} << count) - 1 : ~std::uint64_t{0};
+  return {bits.less & used, bits.equal & used};
+}
+
+// The second words count only where the first words are equal.
+[[gnu::always_inline]] inline head_bits joined(head_bits first, head_bits second) noexcept {
+  return {first.less | (first.equal & second.less), first.equal & second.equal};
+}
+
+[[gnu::always_inline]] inline equal_heads heads_of(head_bits bits) noexcept {
+  const auto first = static_cast<unsigned>(std::popcount(bits.less));
+  return {first, first + static_cast<unsigned>(std::popcount(bits.equal))};
+}
+
+template <unsigned Words, unsigned Stride>
+[[gnu::target("avx512f,popcnt"), gnu::noinline]] equal_heads find_heads_512(
+    const std::uint64_t* heads, unsigned count,
+    const std::array<std::uint64_t, Words>& wanted) noexcept {
+  head_bits bits = first_bits(compare_heads_512<Stride>(heads, wanted[0]), count);
+  if constexpr (Words == 2) {
+    if (bits.equal != 0) bits = joined(bits, compare_heads_512<Stride>(heads + Stride, wanted[1]));
+  }
+  return heads_of(bits);
+}
+
+template <unsigned Words, unsigned Stride>
+[[gnu::target("avx2,popcnt"), gnu::noinline]] equal_heads find_heads_256(
+    const std::uint64_t* heads, unsigned count,
+    const std::array<std::uint64_t, Words>& wanted) noexcept {
+  head_bits bits = first_bits(compare_heads_256<Stride>(heads, wanted[0]), count);
+  if constexpr (Words == 2) {
+    if (bits.equal != 0) bits = joined(bits, compare_heads_256<Stride>(heads + Stride, wanted[1]));
+  }
+  return heads_of(bits);
+}
+
+template <unsigned Words, unsigned Stride>
+equal_heads find_heads(const void* heads, unsigned count,
+                       const std::array<std::uint64_t, Words>& wanted,
+                       vector_instructions with) noexcept {
+  const auto* const words = static_cast<const std::uint64_t*>(heads);
+  return with >= vector_instructions::avx512 ? find_heads_512<Words, Stride>(words, count, wanted)
+                                             : find_heads_256<Words, Stride>(words, count, wanted);
+}
+
+#else
+
+template <unsigned Words, unsigned Stride>
+equal_heads find_heads(const void* /*heads*/, unsigned /*count*/,
+                       const std::array<std::uint64_t, Words>& /*wanted*/,
+                       vector_instructions /*with*/) noexcept {
+  return {0, 0};
+}
+
+#endif
+
+}  // namespace elidex::internal::vector_search
+
+namespace elidex::internal {
+
+// Finds a wanted head among the heads of `count` keys in order. A head is the first Words words of
+// a key, 1 or 2. The first words of all keys lie together, from `heads` on. The second words lie
+// together, from `heads` + Stride on.
+//
+// Vectors compare all Stride words, also those behind `count`, which must be readable. A mask then
+// takes away what is not a head. So no branch depends on the keys, except on whether a first word
+// is equal. Without vectors the search is binary. Why a racing vector load is correct: see
+// summarized_keys.
+template <unsigned Words, unsigned Stride, bool Racing>
+equal_heads find_heads(const field<std::uint64_t>* heads, unsigned count,
+                       const std::array<std::uint64_t, Words>& wanted,
+                       vector_instructions with = vectors_of_this_cpu) noexcept {
+  static_assert((Words == 1 || Words == 2) && Stride % 8 == 0 && Stride <= 64);
+  if (with != vector_instructions::none) {
+    return vector_search::find_heads<Words, Stride>(heads, count, wanted, with);
+  }
+  equal_heads found{0, count};
+  for (unsigned word = 0; word < Words && found.first < found.last; ++word) {
+    const unsigned base = found.first;
+    const auto at = [&](unsigned i) {
+      return heads[word * Stride + base + i].template load<Racing>();
+    };
+    const unsigned many = found.last - base;
+    found.first = base + branchless_lower_bound<false>(at, many, wanted[word]);
+    if (found.first == found.last || at(found.first - base) != wanted[word]) {
+      found.last = found.first;
+    } else {
+      // A racing reader may find fewer keys now. The result counts only after validation.
+      const unsigned last = base + branchless_lower_bound<true>(at, many, wanted[word]);
+      found.last = std::max(found.first, last);
+    }
+  }
+  return found;
+}
 
 }  // namespace elidex::internal
