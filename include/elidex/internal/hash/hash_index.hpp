@@ -19,8 +19,8 @@
 // A bucket is a pair of cache lines: seven 8-byte keys and values, one byte of each key's hash, and
 // a word that holds lock, version and level. A look-up reads one bucket and validates its version.
 // It writes nothing. A look-up of a number reads only addresses that stay mapped, so it needs no
-// pin, and the processor starts the next look-up while this one waits for memory. An upsert() of a
-// present key does the same, and then locks the bucket at the version that it has read.
+// pin, and the processor starts the next look-up while this one waits for memory. An upsert() or
+// update() of a present key does the same, and then locks the bucket at the version that it read.
 // The table doubles by appending as many buckets as it has. Writers then split the old buckets one
 // by one, and move about half of the keys to the new bucket. Other operations continue. A reader
 // waits for at most one split. The table halves in the same way, by merges. The proofs:
@@ -37,13 +37,13 @@
 // (hash_table.hpp). Memory is obtained before the lock and freed after it.
 //
 // Linearization points
-//   get, contains      the load of the bucket's word in find_home(). The validation proves that
-//                      the bucket then held what was read from it; its level proves that it was
-//                      then the bucket of the key.
+//   get, contains      the load of the bucket's word, by look(). The validation proves that the
+//                      bucket then held what was read from it; its level proves that it was then
+//                      the bucket of the key.
 //   changes            the try_lock() of the bucket. It succeeds only at the version that was read,
-//                      so the bucket is still that of the key, and the key lies where it was found.
-//                      Others that look for one of its keys wait
-//                      until the unlock, and see the change.
+//                      so the bucket is still that of the key, and the key lies where it was
+//                      found. Others that look for one of its keys wait until the unlock, and see
+//                      the change.
 //   operations that    as get, for example an insert() of a key that is present
 //   change nothing
 //   Splits and merges of buckets change no contents. Why one thread's operations take effect in
@@ -156,7 +156,8 @@ class hash_index {
   // Adds `key`, or overwrites its value. Returns whether it added the key.
   [[gnu::always_inline]] inline bool upsert(key_argument key, value_argument value) {
     if constexpr (is_plain) {
-      if (overwrite_once(wanted(key), value)) [[likely]]
+      const auto overwrite = [&value](block& in, unsigned slot) { in.set_value(slot, value); };
+      if (change_once(wanted(key), overwrite)) [[likely]]
         return false;
     }
     return insert_or_overwrite(key, value, true);
@@ -272,10 +273,10 @@ class hash_index {
   // The argument is passed by value: a variable whose address is passed on lies in memory.
   [[gnu::noinline]] std::optional<Value> get_with_patience(wanted_key which) const;
 
-  // Overwrites the value of a present key. Returns false, with nothing changed, if the caller must
-  // use insert_or_overwrite().
-  [[gnu::always_inline]] inline bool overwrite_once(const wanted_key& wanted,
-                                                    const value_slot& value) noexcept
+  // Calls change(block, slot) under the bucket's lock for the place of a present key. Returns
+  // false, with nothing changed, if the caller must do it the long way.
+  template <class Change>
+  [[gnu::always_inline]] inline bool change_once(const wanted_key& wanted, Change&& change)
     requires(is_plain);
   bool insert_or_overwrite(key_argument key, value_argument value, bool overwrite);
   bool erase(key_argument key, operation& op);

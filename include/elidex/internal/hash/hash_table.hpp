@@ -75,10 +75,10 @@
 // locked.
 //
 // Who splits. A growth only publishes the segment. Every change first splits its own bucket if that
-// lags behind. It then splits a few buckets that no thread has taken yet, by a shared cursor. (An
-// overwrite that finds its bucket at the table's level does neither.) So
+// lags behind. It then splits a few buckets that no thread has taken yet, by a shared cursor. So
 // the work of one change is bounded, and all buckets are split after 2^n / buckets_per_turn
-// changes. No thread waits for more than one bucket's split. A split needs no memory
+// changes. Changes of a value that find their bucket at the table's level do not count: they split
+// nothing. No thread waits for more than one bucket's split. A split needs no memory
 // (hash_index_impl.hpp), so it cannot fail halfway.
 //
 // Order of locks: a thread that holds a bucket's lock never waits for another one. A split locks
