@@ -129,9 +129,9 @@ class bucketed_leaf
   static constexpr std::size_t head_bytes = sizeof(controlled_leaf<Sync, Shape, capacity>);
   using ordered_copy = gathered_records<Key, Value, capacity>;
 
-  // Prefetches what a look-up of the key reads.
+  // Prefetches what a look-up of the key reads. Only regions read the head.
   [[gnu::always_inline]] static void prefetch_for(const bucketed_leaf* l, Key wanted) noexcept {
-    __builtin_prefetch(l);
+    if constexpr (!racing) __builtin_prefetch(l);
     prefetch_bytes<sizeof(typename buckets::bucket)>(&l->buckets_.at(buckets::home_of(wanted)));
   }
   // See controlled_leaf. The slot is unknown if the key is absent or not in its home.
