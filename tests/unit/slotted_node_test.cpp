@@ -130,7 +130,7 @@ class modelled_node {
   }
   void change_prefix() {
     const unsigned length = some_prefix();
-    if (node_.words_with_prefix(0, count(), length) > Node::heap_words(count())) return;
+    if (!node_.fits(count(), length)) return;
     node_.set_prefix(count(), codec::search_key_of(shared_), length);
   }
   // The halves get prefixes of their own. Then they become one node again, if they fit.
@@ -140,7 +140,8 @@ class modelled_node {
     Node right;
     const unsigned length = some_prefix();
     const unsigned moved = count() - middle;
-    if (node_.words_with_prefix(middle, count(), length) > Node::heap_words(moved)) return "";
+    const unsigned words_moved = node_.words_behind(length, middle, count());
+    if (Node::prefix_words(length) + words_moved > Node::heap_words(moved)) return "";
     right.set_prefix(0, codec::search_key_of(shared_), length);
     right.append(0, node_, middle, count());
     node_.erase(count(), middle, count());
@@ -149,8 +150,8 @@ class modelled_node {
     if (wrong.empty()) wrong = difference(right, moved, records(at, expected_.end()));
     if (!wrong.empty()) return wrong + " in a half";
     const unsigned shorter = std::min(node_.prefix(), right.prefix());
-    const unsigned words =
-        node_.words_with_prefix(0, middle, shorter) + right.words_with_prefix(0, moved, shorter);
+    const unsigned words = Node::prefix_words(shorter) + node_.words_behind(shorter, 0, middle) +
+                           right.words_behind(shorter, 0, moved);
     if (words > Node::heap_words(count())) {
       node_ = before;
       return "";
@@ -171,8 +172,9 @@ class modelled_node {
       }
       ++i;
     }
-    if (node.words_with_prefix(0, count, node.prefix()) + node.free_words(count) !=
-        Node::heap_words(count)) {
+    const unsigned used =
+        Node::prefix_words(node.prefix()) + node.words_behind(node.prefix(), 0, count);
+    if (used + node.free_words(count) != Node::heap_words(count)) {
       return "lost words";
     }
     return "";
@@ -282,7 +284,7 @@ TEST(SlottedNode, ReadersOfRandomBitsStayInside) {
       }
       static_cast<void>(node->value(i, 0));
     }
-    static_cast<void>(node->words_with_prefix(0, 48, 5));
+    static_cast<void>(node->words_behind(5, 0, 48));
   }
 }
 

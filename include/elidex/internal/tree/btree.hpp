@@ -38,7 +38,9 @@
 //     a node.
 //   * A separator in an inner node owns its bytes. It outlives the key from which it was made.
 //   * Strings: all keys that can come to a node share the first bytes, as many as the node's prefix
-//     length (key_prefix.hpp).
+//     length (key_prefix.hpp). Separators lie in the inner node itself, long ones in blobs
+//     (slotted_inner_node.hpp).
+//   * An inner node that is not full has room for one more separator of any length.
 //
 // Order of locks
 // Parent, node, sibling, each by try_upgrade(), which never waits. An operation that fails to lock
@@ -63,8 +65,10 @@
 // erase merges each sparse inner node that fits into a sibling, left or right. Each split and merge
 // is a region of its own that leaves the contents as they were. The operation then begins again. An
 // inner node with a single child gets some of its sibling's children if the two do not fit into one
-// node. So an erase finds a sibling for every leaf that it empties. No leaf but the root is ever
-// empty, and churn leaves no nodes behind. A region never allocates memory. A body that lacks
+// node. So an erase finds a sibling for every leaf that it empties. Such a redistribution replaces
+// a separator. A parent without room for a longer string is split first, by a descent that begins
+// again and splits each full inner node. No leaf but the root is ever empty, and churn leaves no
+// nodes behind. A region never allocates memory. A body that lacks
 // memory returns op_status::need_memory and runs again once the memory is there (`operation`).
 //
 // Deviations from the papers' B+tree: leaves have no links to their neighbours. A scan continues
@@ -440,9 +444,8 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   static constexpr bool owns_single_objects =
       (keys::owns_blobs && !keys::blob_store::frees_all_itself) || values::owns_objects;
   void free_objects_below(node* n) noexcept;
-  void free_key_blob(const key_slot& key) noexcept {
-    if constexpr (!keys::blob_store::frees_all_itself)
-      internal::blob::destroy(keys::blob_of(key), memory_);
+  void free_key_blob(blob* b) noexcept {
+    if constexpr (!keys::blob_store::frees_all_itself) internal::blob::destroy(b, memory_);
   }
 
   template <class Body>
@@ -486,14 +489,16 @@ void btree<Key, Value, Sync, Shape>::free_objects_below(node* n) noexcept {
   if (n->is_leaf()) {
     const leaf& l = *static_cast<leaf*>(n);
     for (unsigned i = 0; i < count; ++i) {
-      free_key_blob(l.key(i));
+      free_key_blob(keys::blob_of(l.key(i)));
       if constexpr (values::owns_objects) values::destroy(l.value(i), memory_);
     }
     return;
   }
   const inner& in = *static_cast<inner*>(n);
   for (unsigned i = 0; i <= count; ++i) {
-    if (i < count) free_key_blob(in.key(i));
+    if constexpr (keys::owns_blobs) {
+      if (i < count) free_key_blob(in.key(i).outside());
+    }
     free_objects_below(in.child(i));
   }
 }
@@ -719,14 +724,15 @@ auto btree<Key, Value, Sync, Shape>::split_leaf(position& p, unsigned insert_ran
   const unsigned middle = ascending ? leaf::capacity - 1 : leaf::capacity / 2;
 
   const typename keys::separator separator(left.key(middle - 1), left.key(middle));
-  if (!op.has_separator(separator.blob_bytes())) {
+  const std::size_t blob_bytes = inner::blob_bytes(separator.get(), p.parent);
+  if (!op.has_separator(blob_bytes)) {
     p.unlock_both_unchanged();
     return op_status::need_memory;
   }
   leaf* const right = op.take_leaf();
   right->prefix.set(left.prefix.get());
   left.move_tail(middle, *right);
-  const key_slot between = op.take_separator(separator);
+  const auto between = op.template take_separator<inner>(separator.get(), blob_bytes);
   lengthen_prefixes(left, *right, p.parent, p.index, between);
   link_right_half(p, between, right, op);
   p.unlock_both();

@@ -39,10 +39,12 @@
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/version_lock.hpp"
+#include "elidex/internal/tree/btree_node.hpp"
 #include "elidex/internal/tree/codec.hpp"
 #include "elidex/internal/tree/key_prefix.hpp"
 #include "elidex/internal/tree/key_search.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
+#include "elidex/internal/tree/slotted_inner_node.hpp"
 
 namespace elidex::internal {
 
@@ -53,6 +55,7 @@ struct fan_out {
   static constexpr bool summarizes_keys = false;  // of inner nodes, see summarized_keys
   static constexpr unsigned leaf_slots(std::size_t /*slot_bytes*/) { return LeafSlots; }
   static constexpr unsigned inner_slots(std::size_t /*key_bytes*/) { return InnerSlots; }
+  using slotted_inner = slotted_inner_layout<InnerSlots, roomy_slotted_words(InnerSlots)>;
 };
 
 // A node has as many slots as fit into so many bytes.
@@ -69,6 +72,9 @@ struct node_bytes {
         (InnerBytes - header_bytes - sizeof(void*)) / (key_bytes + sizeof(void*));
     return slots < 4 ? 4 : static_cast<unsigned>(slots);
   }
+  // Half as large again: heads and separators lie in the node. Measured with 1536 bytes.
+  using slotted_inner =
+      slotted_inner_layout<InnerBytes * 3 / 64, (InnerBytes * 3 / 2 - 2 * header_bytes) / 8>;
 };
 
 // The papers' fan-out (001 section 4.1, 003 section 6.1).
@@ -96,34 +102,6 @@ template <std::size_t Bytes>
   prefetch_bytes<Bytes, 2>(address);
 }
 
-// The largest number that a node's 16-bit count can hold.
-inline constexpr unsigned slots_max = 65535;
-
-// The number of a slot that does not exist or is not known.
-inline constexpr unsigned no_slot = ~0U;
-
-template <class Sync>
-struct btree_node {
-  using node_lock = typename Sync::node_lock;
-  static constexpr bool racing = Sync::readers_race;
-
-  explicit btree_node(unsigned level_above_leaves) noexcept
-      : level(static_cast<std::uint8_t>(level_above_leaves)) {
-    set_count(0);
-  }
-
-  // Slots in use. Never more than the node has, even when it is read while a writer changes it.
-  unsigned count() const noexcept { return count_.template load<racing>(); }
-  void set_count(unsigned n) noexcept {
-    count_.template store<racing>(static_cast<std::uint16_t>(n));
-  }
-  bool is_leaf() const noexcept { return level == 0; }
-
-  [[no_unique_address]] mutable node_lock lock;
-  field<std::uint16_t> count_;
-  const std::uint8_t level;
-};
-
 // A key outside of nodes, if keys of this kind exist there.
 template <class Keys>
 struct owned_key_of {
@@ -141,8 +119,6 @@ class plain_inner_keys {
  public:
   KeySlot key(unsigned i) const noexcept { return keys_[i].template load<Racing>(); }
   void set_key(unsigned i, const KeySlot& k) noexcept { keys_[i].template store<Racing>(k); }
-  // The first word of a string's slot.
-  std::uint64_t head(unsigned i) const noexcept { return keys_[i].template load_word<Racing>(0); }
 
  private:
   std::array<field<KeySlot>, Capacity> keys_;
@@ -157,11 +133,13 @@ struct inner_keys_of<KeySlot, Racing, Capacity, true> {
   using type = summarized_keys<KeySlot, Racing, Capacity>;
 };
 
+// An inner node whose keys have a fixed size. A slotted_inner_node has the same functions.
 template <class Key, class Sync, class Shape>
 struct btree_inner_node : btree_node<Sync> {
   using node = btree_node<Sync>;
   using keys = key_codec<Key>;
   using key_slot = typename key_codec<Key>::slot;
+  using key_type = key_slot;  // a key outside of the node
   static constexpr bool racing = Sync::readers_race;
   static constexpr unsigned capacity = Shape::inner_slots(sizeof(key_slot));
   static_assert(capacity <= slots_max);
@@ -173,14 +151,9 @@ struct btree_inner_node : btree_node<Sync> {
 
   explicit btree_inner_node(unsigned level_above_leaves) noexcept : node(level_above_leaves) {}
 
-  key_slot key(unsigned i) const noexcept { return keys::taken_out(stored_key(i), prefix.get()); }
-  void set_key(unsigned i, const key_slot& k) noexcept {
-    store_key(i, keys::put_in(k, prefix.get()));
-  }
-  // The key as the node stores it, with its head behind the prefix.
-  key_slot stored_key(unsigned i) const noexcept { return separators.key(i); }
-  void store_key(unsigned i, const key_slot& k) noexcept { separators.set_key(i, k); }
-  std::uint64_t head(unsigned i) const noexcept { return separators.head(i); }
+  key_slot key(unsigned i) const noexcept { return separators.key(i); }
+  void set_key(unsigned i, const key_slot& k) noexcept { separators.set_key(i, k); }
+  static auto owned(const key_slot& k) { return keys::owned(k); }
   template <bool OrEqual>
   unsigned rank(unsigned count, const key_slot& wanted) const noexcept
     requires Shape::summarizes_keys && std::integral<key_slot>
@@ -189,6 +162,38 @@ struct btree_inner_node : btree_node<Sync> {
   }
   node* child(unsigned i) const noexcept { return children[i].template load<racing>(); }
   void set_child(unsigned i, node* c) noexcept { children[i].template store<racing>(c); }
+
+  bool is_full(unsigned count) const noexcept { return count == capacity; }
+  // Whether a bulk load may add the key behind the last one.
+  bool takes_in_bulk(const key_slot& /*key*/) const noexcept { return !is_full(this->count()); }
+  // Worth merging.
+  bool is_sparse(unsigned count) const noexcept { return count <= capacity / 3; }
+  // Whether one node can take the children of both, which are children `index` and `index` + 1 of
+  // their parent. Room for a few inserts stays, so that the node does not split again at once,
+  // unless one of the two was empty.
+  static bool fit_together(const btree_inner_node& left, const btree_inner_node& right,
+                           const btree_inner_node& /*parent*/, unsigned /*index*/) noexcept {
+    const unsigned merged = left.count() + right.count() + 1;  // the separator comes down
+    const bool one_is_empty = left.count() == 0 || right.count() == 0;
+    return merged <= (one_is_empty ? capacity : capacity * 5 / 6);
+  }
+  // The key that goes up to the parent when a full node is split, or gives children to an empty
+  // sibling.
+  unsigned middle() const noexcept { return capacity / 2; }
+  template <side Receiver>
+  unsigned middle_for(const btree_inner_node& /*receiver*/, const key_slot& /*between*/,
+                      const btree_inner_node& /*parent*/) const noexcept {
+    return Receiver == side::left ? capacity / 2 - 1 : capacity / 2;
+  }
+  // The bytes of the blob that a key needs in `parent` (null: in a new root).
+  static std::size_t blob_bytes(const key_slot& /*key*/,
+                                const btree_inner_node* /*parent*/) noexcept {
+    return 0;
+  }
+  // Prefixes, which these keys do not have.
+  void copy_prefix(const btree_inner_node& /*from*/) noexcept {}
+  void share_prefix(const btree_inner_node& /*other*/, const key_slot& /*between*/,
+                    const btree_inner_node& /*parent*/) noexcept {}
 
   // Inserts `right` behind child `position`, with `k` as the separator between them.
   void insert(unsigned position, const key_slot& k, node* right) noexcept {
@@ -210,8 +215,8 @@ struct btree_inner_node : btree_node<Sync> {
     }
     this->set_count(n - 1);
   }
-  // Moves the children behind key `middle` to the empty node `right`, which has the same prefix.
-  // Key `middle` itself goes to neither node.
+  // Moves the children behind key `middle` to the empty node `right`. Key `middle` itself goes to
+  // neither node.
   void split(unsigned middle, btree_inner_node& right) noexcept {
     const unsigned n = this->count();
     right.copy_child(0, *this, middle + 1);
@@ -222,8 +227,8 @@ struct btree_inner_node : btree_node<Sync> {
     right.set_count(n - middle - 1);
     this->set_count(middle);
   }
-  // Appends `k` and the first `taken` children of `right`, which has the same prefix and keeps
-  // them. Key `taken - 1` of `right` goes to neither node.
+  // Appends `k` and the first `taken` children of `right`, which keeps them. Key `taken - 1` of
+  // `right` goes to neither node.
   void append(const key_slot& k, const btree_inner_node& right, unsigned taken) noexcept {
     const unsigned n = this->count();
     set_key(n, k);
@@ -245,18 +250,26 @@ struct btree_inner_node : btree_node<Sync> {
     this->set_count(n - dropped);
   }
 
-  [[no_unique_address]] prefix_length<keys, racing> prefix;
   keys_type separators;
   std::array<field<node*>, capacity + 1> children;
 
  private:
   // The caller holds the lock of `from`.
   void copy_key(unsigned i, const btree_inner_node& from, unsigned j) noexcept {
-    store_key(i, from.stored_key(j));
+    set_key(i, from.key(j));
   }
   void copy_child(unsigned i, const btree_inner_node& from, unsigned j) noexcept {
     children[i].template store<racing>(from.children[j].template load<false>());
   }
+};
+
+template <class Key, class Sync, class Shape, bool = key_codec<Key>::has_prefixes>
+struct inner_node_of {
+  using type = btree_inner_node<Key, Sync, Shape>;
+};
+template <class Key, class Sync, class Shape>
+struct inner_node_of<Key, Sync, Shape, true> {
+  using type = slotted_inner_node<Sync, typename Shape::slotted_inner>;
 };
 
 // Counts since construction. Each is exact when no operation runs.
@@ -387,7 +400,8 @@ class btree_inner {
   using keys = key_codec<Key>;
   using node = btree_node<Sync>;
   using leaf = Leaf;
-  using inner = btree_inner_node<Key, Sync, Shape>;
+  using inner = typename inner_node_of<Key, Sync, Shape>::type;
+  using inner_key = typename inner::key_type;  // a separator outside of nodes
   explicit btree_inner(const memory_options& options = {}) noexcept : memory_(options) {}
 
   using node_lock = typename Sync::node_lock;
@@ -396,13 +410,10 @@ class btree_inner {
   using search_key = typename keys::search_key;
   static constexpr bool racing = Sync::readers_race;
 
-  // A node is sparse, and worth merging, at a third of its slots. The merged node keeps room for a
-  // few inserts, so that it does not split again at once, unless one of the two was empty. Both
-  // bounds are chosen.
+  // A leaf is sparse, and worth merging, at a third of its slots. The merged leaf keeps room for a
+  // few inserts, so that it does not split again at once. Both bounds are chosen.
   static constexpr unsigned leaf_sparse = leaf::capacity / 3;
   static constexpr unsigned leaf_merged_max = leaf::capacity * 5 / 6;
-  static constexpr unsigned inner_sparse = inner::capacity / 3;
-  static constexpr unsigned inner_merged_max = inner::capacity * 5 / 6;
 
   // The position of a descent: a node, its parent, and the versions of both under which the parent
   // pointed at the node.
@@ -512,13 +523,19 @@ class btree_inner {
   static search_key search_key_of_slot(const key_slot& s) noexcept {
     return keys::search_key_of_slot(s);
   }
+  static search_key search_key_of_slot(const slotted_key& k) noexcept
+    requires(keys::has_prefixes)
+  {
+    return k.search_key();
+  }
 
   template <class Operation>
   op_status split_inner(position& p, Operation& op) noexcept;
   template <class Operation>
-  void link_right_half(position& p, const key_slot& separator, node* right, Operation& op) noexcept;
+  void link_right_half(position& p, const inner_key& separator, node* right,
+                       Operation& op) noexcept;
   bool lock_parent_of_locked(position& p, unsigned more, const node* right = nullptr) noexcept;
-  enum class side : std::uint8_t { left, right };
+  using side = internal::side;
   enum class if_full : std::uint8_t { leave, redistribute };
   op_status find_sibling(const position& p, side where, position& left,
                          position& right) const noexcept;
@@ -526,8 +543,10 @@ class btree_inner {
   op_status merge_inner(position& p, Operation& op) noexcept;
   template <class Operation>
   op_status merge_inner(position& p, side where, if_full otherwise, Operation& op) noexcept;
-  static key_slot redistribute_children(inner& left, const key_slot& between,
-                                        inner& right) noexcept;
+  template <side Receiver, class Operation>
+  op_status redistribute_children(position& left, inner& right, Operation& op) noexcept;
+  template <class Operation>
+  static bool take_up(inner_key& separator, const inner* parent, Operation& op) noexcept;
   template <class Operation>
   op_status collapse_root(position& p, Operation& op) noexcept;
 
@@ -774,7 +793,11 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::rank_in_node(
     return true;
   } else {
     bool exact = false;
-    return rank_by_heads<OrEqual>(n, count, key, still_valid, result, exact);
+    if constexpr (requires { n.prefix.get(); }) {
+      return rank_by_heads<OrEqual>(n, count, key, still_valid, result, exact);
+    } else {
+      return n.template rank<OrEqual>(count, key, still_valid, result, exact);
+    }
   }
 }
 
@@ -854,16 +877,16 @@ template <class Region>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::separators_down_to(
     unsigned lowest, Region&& region) const -> std::vector<owned_key> {
   std::vector<owned_key> all;
-  const auto add = [&](const key_slot& s) {
-    owned_key key = keys::owned(s);
+  const auto add = [&](const inner_key& k) {
+    owned_key key = inner::owned(k);
     if (all.empty() || all.back() < key) all.push_back(std::move(key));
   };
-  std::vector<key_slot> in_node(inner::capacity);
+  std::vector<inner_key> in_node(inner::capacity);
   std::optional<owned_key> begin;
   for (backoff wait;;) {
     [[maybe_unused]] const epoch_pin pinned;
     unsigned count = 0;
-    std::optional<key_slot> fence;
+    std::optional<inner_key> fence;
     const op_status s = region([&] {
       count = 0;
       fence.reset();
@@ -906,7 +929,7 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_splitting(
   if (!enter_root(p)) return op_status::restart;
   while (!p.at->is_leaf()) {
     const unsigned count = p.as_inner().count();
-    if (count == inner::capacity) return split_inner(p, op);
+    if (p.as_inner().is_full(count)) return split_inner(p, op);
     if (!enter_child_for(key, p, count)) return op_status::restart;
   }
   return op_status::yes;
@@ -922,7 +945,8 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_merging(con
   while (!p.at->is_leaf()) {
     const unsigned count = p.as_inner().count();
     if (p.parent == nullptr && count == 0) return collapse_root(p, op);
-    if (p.parent != nullptr && count <= inner_sparse) {
+    if (op.makes_room_above() && p.as_inner().is_full(count)) return split_inner(p, op);
+    if (p.parent != nullptr && p.as_inner().is_sparse(count)) {
       const op_status s = merge_inner(p, op);
       if (s != op_status::no) return s;
     }
@@ -939,10 +963,14 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::split_inner(positio
   if (!op.has_nodes(false, p.parent == nullptr ? 2 : 1)) return op_status::need_memory;
   if (!p.try_lock_parent_and_node()) return op_status::restart;
   inner& left = p.as_inner();
-  const unsigned middle = inner::capacity / 2;
-  const key_slot separator = left.key(middle);
+  const unsigned middle = left.middle();
+  inner_key separator = left.key(middle);
+  if (!take_up(separator, p.parent, op)) {
+    p.unlock_both_unchanged();
+    return op_status::need_memory;
+  }
   inner* const right = op.take_inner(left.level);
-  right->prefix.set(left.prefix.get());
+  right->copy_prefix(left);
   left.split(middle, *right);
   lengthen_prefixes(left, *right, p.parent, p.index, separator);
   link_right_half(p, separator, right, op);
@@ -951,12 +979,29 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::split_inner(positio
   return op_status::restructured;
 }
 
+// Prepares a key of a node for the parent of that node (null: for a new root). A key that is too
+// long there gets a blob, for which there may be no memory yet.
+template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <class Operation>
+bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::take_up(inner_key& separator,
+                                                                     const inner* parent,
+                                                                     Operation& op) noexcept {
+  if constexpr (keys::has_prefixes) {
+    if (separator.outside() != nullptr) return true;
+    const std::size_t bytes = inner::blob_bytes(separator.view(), parent);
+    if (bytes == 0) return true;
+    if (!op.has_separator(bytes)) return false;
+    separator = op.template take_separator<inner>(separator.view(), bytes);
+  }
+  return true;
+}
+
 // The parent has room, because a descent splits a full inner node before it looks below it.
 // lock_parent_of_locked() also checks for room.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
 template <class Operation>
 void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::link_right_half(
-    position& p, const key_slot& separator, node* right, Operation& op) noexcept {
+    position& p, const inner_key& separator, node* right, Operation& op) noexcept {
   if (p.parent != nullptr) {
     p.parent->insert(p.index, separator, right);
     return;
@@ -1034,8 +1079,8 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(positio
   if (const op_status s = find_sibling(p, where, left, right); s != op_status::yes) return s;
   inner& l = left.as_inner();
   inner& r = right.as_inner();
-  const unsigned merged = l.count() + r.count() + 1;  // the separator comes down between them
-  const bool fits = merged <= (p.at->count() == 0 ? inner::capacity : inner_merged_max);
+  // Whether they fit is read without locks. The upgrades validate it.
+  const bool fits = inner::fit_together(l, r, *left.parent, left.index);
   if (!fits && otherwise == if_full::leave) return op_status::no;
   if (fits && !op.may_retire()) return op_status::need_memory;
   if (!left.try_lock_parent_and_node()) return op_status::restart;
@@ -1043,38 +1088,61 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::merge_inner(positio
     left.unlock_both_unchanged();
     return op_status::restart;
   }
-  share_prefix(l, r);
-  if (fits) {
-    l.append(left.parent->key(left.index), r, r.count() + 1);
+  if (!fits) {
+    const op_status s = l.count() == 0 ? redistribute_children<side::left>(left, r, op)
+                                       : redistribute_children<side::right>(left, r, op);
+    if (s != op_status::yes) {
+      r.lock.unlock_unchanged(right.seen);
+      left.unlock_both_unchanged();
+      return s;
+    }
+    r.lock.unlock();
+  } else {
+    const inner_key between = left.parent->key(left.index);
+    l.share_prefix(r, between, *left.parent);
+    l.append(between, r, r.count() + 1);
     left.parent->erase(left.index);
     op.retire_inner(&r);
     r.lock.unlock_obsolete();
     op.note_merge();
-  } else {
-    left.parent->set_key(left.index, redistribute_children(l, left.parent->key(left.index), r));
-    r.lock.unlock();
   }
   left.unlock_both();
   return op_status::restructured;
 }
 
-// Redistributes the children of a node that has a single one and of its full sibling. Takes the
-// separator between the two nodes and returns the new one.
+// Redistributes the children of a node that has a single one, the receiver, and of its full
+// sibling. Returns another status than yes, with nothing changed, if the new separator needs memory
+// or more room in the parent. In the second case the operation's next descent splits full nodes.
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
+template <side Receiver, class Operation>
 auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::redistribute_children(
-    inner& left, const key_slot& between, inner& right) noexcept -> key_slot {
-  constexpr unsigned half = inner::capacity / 2;
-  if (left.count() == 0) {
-    const key_slot separator = right.key(half - 1);
-    left.append(between, right, half);
-    right.drop_front(half);
-    return separator;
+    position& left_at, inner& right, Operation& op) noexcept -> op_status {
+  inner& left = left_at.as_inner();
+  inner& parent = *left_at.parent;
+  inner& receiver = Receiver == side::left ? left : right;
+  inner& giver = Receiver == side::left ? right : left;
+  const inner_key between = parent.key(left_at.index);
+  const unsigned middle = giver.template middle_for<Receiver>(receiver, between, parent);
+  inner_key separator = giver.key(middle);
+  if constexpr (keys::has_prefixes) {
+    // A descent that splits full nodes leaves room in the parent.
+    if (!op.makes_room_above() && !parent.can_replace()) {
+      op.make_room_above();
+      return op_status::restructured;
+    }
   }
-  const key_slot separator = left.key(half);
-  node* const last = right.child(0);
-  left.split(half, right);
-  right.insert(right.count(), between, last);
-  return separator;
+  if (!take_up(separator, &parent, op)) return op_status::need_memory;
+  receiver.share_prefix(giver, between, parent);
+  if constexpr (Receiver == side::left) {
+    left.append(between, right, middle + 1);
+    right.drop_front(middle + 1);
+  } else {
+    node* const last = right.child(0);
+    left.split(middle, right);
+    right.insert(right.count(), between, last);
+  }
+  parent.set_key(left_at.index, separator);
+  return op_status::yes;
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>

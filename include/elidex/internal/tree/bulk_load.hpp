@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "elidex/internal/memory/block_pool.hpp"
+#include "elidex/internal/tree/btree_inner.hpp"
 #include "elidex/internal/tree/key_prefix.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 
@@ -75,7 +76,6 @@ class bulk_loader {
   bulk_loader& operator=(const bulk_loader&) = delete;
   ~bulk_loader() {
     discard_records(records_);
-    for (const child& c : level_) op_.discard_key(c.before);
     for (leaf* const l : leaves_) {
       discard_records(*l);
       tree_.leaf_pool_.deallocate(l);
@@ -109,7 +109,7 @@ class bulk_loader {
     const op_status s = tree_.run_changing(
         op_, [&] { return tree_.changing_region([&] { return try_replace_empty(root); }); });
     if (s == op_status::no) throw std::logic_error("elidex: bulk_load: the map is not empty");
-    level_.clear();  // the tree owns them now
+    level_.clear();  // the tree owns the nodes now
     leaves_.clear();
     inners_.clear();
     tree_.size_.add(static_cast<std::int64_t>(records_added_));
@@ -118,8 +118,9 @@ class bulk_loader {
  private:
   // A node of the level under construction, and the separator in front of it. The first node has
   // none.
+  using owned_key = typename owned_key_of<keys>::type;
   struct child {
-    key_slot before;
+    owned_key before;
     node* at;
   };
   static unsigned filled(unsigned slots) noexcept { return slots - slots / 16; }
@@ -149,12 +150,11 @@ class bulk_loader {
   void finish_leaf() {
     leaf* const made = keep(leaves_, tree_.leaf_pool_);
     const bool is_first = level_.empty();
-    level_.push_back({key_slot{}, made});
+    level_.push_back({owned_key{}, made});
     if (!is_first) {
       const typename keys::separator between(last_of_leaf_, records_.key(0));
-      if (!op_.has_separator(between.blob_bytes())) op_.provide();
-      level_.back().before = op_.take_separator(between);
-      lengthen_prefix_of<leaf>(level_.size() - 2);
+      level_.back().before = owned_key(between.get());
+      lengthen_prefix_of_leaf(level_.size() - 2);
     }
     const unsigned count = records_.count();
     last_of_leaf_ = records_.key(count - 1);
@@ -164,39 +164,49 @@ class bulk_loader {
     records_.clear();
   }
 
-  // Lengthens the prefix of a node of the level for its neighbours' separators. The outer nodes
-  // have a separator on one side only.
-  template <class Node>
-  void lengthen_prefix_of(std::size_t i) noexcept {
+  // Calls fn(length, begins_alike) with the prefix of the node of children `first` to `last` - 1 of
+  // the level. The outer nodes have a separator on one side only.
+  template <class Fn>
+  void with_prefix(std::size_t first, std::size_t last, Fn&& fn) noexcept {
     if constexpr (keys::has_prefixes) {
-      if (i == 0 || i + 1 >= level_.size()) return;
-      lengthen_prefix(static_cast<Node&>(*level_[i].at),
-                      keys::in_common(level_[i].before, level_[i + 1].before));
+      if (first == 0 || last >= level_.size()) return;
+      fn(keys::in_common(level_[first].before, level_[last].before), level_[first].before);
     }
+  }
+  void lengthen_prefix_of_leaf(std::size_t i) noexcept {
+    with_prefix(i, i + 1, [&](unsigned length, const auto& begins_alike) {
+      lengthen_prefix(static_cast<leaf&>(*level_[i].at), length, begins_alike);
+    });
   }
 
   void build_level(unsigned level) {
     std::vector<child> above;
     const std::size_t children_max = filled(inner::capacity) + 1;
-    const std::size_t nodes = (level_.size() + children_max - 1) / children_max;
-    above.reserve(nodes);
-    const std::size_t first = inners_.size();
-    for (std::size_t i = 0; i < nodes; ++i) keep(inners_, tree_.inner_pool_, level);
-    // Nothing throws from here on. So each separator has one owner at any time.
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < nodes; ++i) {
-      inner* const made = inners_[first + i];
-      const std::size_t end = level_.size() * (i + 1) / nodes;
+    for (std::size_t next = 0; next < level_.size();) {
+      const std::size_t left = level_.size() - next;
+      const std::size_t nodes = (left + children_max - 1) / children_max;
+      inner* const made = keep(inners_, tree_.inner_pool_, level);
       above.push_back({level_[next].before, made});
-      made->set_child(0, level_[next].at);
-      for (unsigned slot = 0; ++next < end; ++slot) {
-        made->set_key(slot, level_[next].before);
-        made->set_child(slot + 1, level_[next].at);
-        made->set_count(slot + 1);
-      }
+      next = fill_inner(*made, next, next + left / nodes);
     }
     level_ = std::move(above);
-    for (std::size_t i = 0; i < nodes; ++i) lengthen_prefix_of<inner>(i);
+  }
+
+  // Gives a new node the children from `first` to `last` - 1, or fewer if it is full before.
+  // Returns the first child that it did not get.
+  std::size_t fill_inner(inner& made, std::size_t first, std::size_t last) {
+    with_prefix(first, last, [&](unsigned length, const auto& begins_alike) {
+      lengthen_prefix(made, length, begins_alike);
+    });
+    made.set_child(0, level_[first].at);
+    std::size_t next = first + 1;
+    for (; next < last && made.takes_in_bulk(level_[next].before); ++next) {
+      const std::size_t blob_bytes = inner::blob_bytes(level_[next].before, &made);
+      if (!op_.has_separator(blob_bytes)) op_.provide();
+      made.insert(made.count(), op_.template take_separator<inner>(level_[next].before, blob_bytes),
+                  level_[next].at);
+    }
+    return next;
   }
 
   // Yes: the tree was empty, and now has the new root unless that is null. No: the tree was not

@@ -182,8 +182,7 @@ struct key_codec<Key> {
   // The separator of two leaves: a key k with left < k <= right.
   struct separator {
     separator(slot, slot right) noexcept : key(right) {}
-    std::size_t blob_bytes() const noexcept { return 0; }
-    slot to_slot(blob*) const noexcept { return key; }
+    argument get() const noexcept { return key; }
     slot key;
   };
 };
@@ -251,14 +250,10 @@ struct key_codec<std::string> {
   }
 
   // The length of the longest common prefix of two keys.
-  static unsigned in_common(slot a, slot b) noexcept {
-    const view a_view(a);
-    const view b_view(b);
-    const argument x = a_view.get();
-    const argument y = b_view.get();
-    const std::size_t shorter = std::min(x.size(), y.size());
+  static unsigned in_common(argument a, argument b) noexcept {
+    const std::size_t shorter = std::min(a.size(), b.size());
     std::size_t common = 0;
-    while (common < shorter && x[common] == y[common]) ++common;
+    while (common < shorter && a[common] == b[common]) ++common;
     return static_cast<unsigned>(common);
   }
   // The longest prefix of at most `length` bytes that a node may have.
@@ -317,14 +312,9 @@ struct key_codec<std::string> {
       while (common < l.size() && l[common] == r[common]) ++common;
       size_ = common + 1;
     }
-    std::size_t blob_bytes() const noexcept { return needs_blob(prefix()) ? size_ : 0; }
-    slot to_slot(blob* b) const noexcept {
-      if (b != nullptr) b->fill(prefix());
-      return slot_of(prefix(), b);
-    }
+    argument get() const noexcept { return right_.get().substr(0, size_); }
 
    private:
-    argument prefix() const noexcept { return right_.get().substr(0, size_); }
     view right_;
     std::size_t size_;
   };

@@ -2,16 +2,16 @@
 //
 // Strings in one node mostly begin alike ("https://www."), so that their first 8 bytes distinguish
 // none of them. A node of strings therefore has a prefix: the first bytes that are common to all
-// keys that can ever come to the node. The heads in its slots (codec.hpp) are the 8 bytes behind
-// the prefix. A search compares heads as integers, and follows blobs only for keys with equal
-// heads.
+// keys that can ever come to the node. The heads in a leaf's slots (codec.hpp) are the 8 bytes
+// behind the prefix, those of an inner node (slotted_node.hpp) are 16 bytes. A search compares
+// heads as integers, and reads more of a key only if its head is equal.
 //
 // Thread-safety: functions under "with the node's lock" need that lock. Those under "by readers"
 // may race with a writer. Their result counts only after the node's version is validated.
 //
 // Implementation notes
-// A node stores only the prefix's length, and no search compares the prefix itself. Why that is
-// enough:
+// A leaf stores only the prefix's length. An inner node also stores the prefix's bytes, because its
+// separators lie there without them. No search compares the prefix itself. Why that is enough:
 //   * A node lies between two separators, its fences. low <= key < high for all keys in it and for
 //     all keys searched in it (low < key <= high for a walk backward from `key`). If two strings
 //     begin with P, so do all strings between them. So every key that leads to the node begins with
@@ -23,11 +23,12 @@
 //     with them.
 //   * A split moves the fences closer together, so a length that was right stays right. Each half's
 //     prefix is then lengthened to the common prefix of its new fences, as far as the parent shows
-//     them. This happens only if two of the half's heads are equal, because it reads all of its
-//     blobs.
+//     them. In a leaf this happens only if two of the half's heads are equal, because it reads all
+//     of its blobs. In an inner node it happens if prefix and keys fit then.
 //   * When two neighbours become one (or one gets children of the other), with a separator s
 //     between them, two common prefixes matter: of low and s, and of s and high. low and high have
-//     the shorter of the two in common. So the smaller of the two lengths is right for both.
+//     the shorter of the two in common. So the smaller of the two lengths is right for both. The
+//     parent's prefix is right for its children, too, because their fences lie between its own.
 //
 // Readers that race with a writer may see a length and heads that do not fit together. They then
 // compute some rank from 0 to the count. The rank counts only after the node's version is
@@ -37,6 +38,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 
 #include "elidex/internal/sync/version_lock.hpp"
 #include "elidex/internal/tree/codec.hpp"
@@ -83,15 +85,19 @@ void change_prefix(Node& n, unsigned length) noexcept {
   n.prefix.set(length);
 }
 
-// Lengthens the prefix to `length`, if that is longer and may distinguish keys that have equal
-// heads now.
+// Lengthens the prefix to `length`. A node of slots does so only if that may distinguish keys that
+// have equal heads now. All keys that can come to the node begin like `begins_alike`.
 template <class Node>
-void lengthen_prefix(Node& n, unsigned length) noexcept {
-  length = Node::keys::prefix_no_longer_than(length);
-  if (length <= n.prefix.get()) return;
-  bool equal_heads = false;
-  for (unsigned i = 1; i < n.count(); ++i) equal_heads |= n.head(i - 1) == n.head(i);
-  if (equal_heads) change_prefix(n, length);
+void lengthen_prefix(Node& n, unsigned length, std::string_view begins_alike) noexcept {
+  if constexpr (requires { n.lengthen_prefix(length, begins_alike); }) {
+    n.lengthen_prefix(length, begins_alike);
+  } else {
+    length = Node::keys::prefix_no_longer_than(length);
+    if (length <= n.prefix.get()) return;
+    bool equal_heads = false;
+    for (unsigned i = 1; i < n.count(); ++i) equal_heads |= n.head(i - 1) == n.head(i);
+    if (equal_heads) change_prefix(n, length);
+  }
 }
 
 // Gives both nodes the same prefix, so that slots of either may be copied to the other.
@@ -108,16 +114,19 @@ void share_prefix(Node& left, Node& right) noexcept {
 // `index` of `parent`, which does not hold the separator yet (null: the node is the root). At the
 // parent's ends the fence is not visible, but it begins with the parent's prefix, as all keys in
 // the parent do.
-template <class Node, class Parent, class KeySlot>
+template <class Node, class Parent, class Separator>
 void lengthen_prefixes(Node& left, Node& right, const Parent* parent, unsigned index,
-                       const KeySlot& separator) noexcept {
+                       const Separator& separator) noexcept {
   using keys = typename Node::keys;
   if constexpr (keys::has_prefixes) {
     if (parent == nullptr) return;
-    const unsigned least = parent->prefix.get();
-    lengthen_prefix(left, index > 0 ? keys::in_common(parent->key(index - 1), separator) : least);
-    lengthen_prefix(
-        right, index < parent->count() ? keys::in_common(separator, parent->key(index)) : least);
+    const auto in_common_with = [&](unsigned i) {
+      return keys::in_common(parent->key(i).view(), separator.view());
+    };
+    const unsigned least = parent->prefix();
+    const bool has_right_fence = index < parent->count();
+    lengthen_prefix(left, index > 0 ? in_common_with(index - 1) : least, separator.view());
+    lengthen_prefix(right, has_right_fence ? in_common_with(index) : least, separator.view());
   }
 }
 

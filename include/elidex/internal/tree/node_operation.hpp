@@ -32,6 +32,7 @@
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
 #include "elidex/internal/tree/codec.hpp"
+#include "elidex/internal/tree/slotted_node.hpp"
 
 namespace elidex::internal {
 
@@ -115,6 +116,11 @@ class node_operation {
     return may_retire_ || !Tree::defers_reclamation;
   }
 
+  // From here on, the operation's descents split full inner nodes. An erase needs it if a separator
+  // is to be replaced by a longer one.
+  void make_room_above() noexcept { makes_room_above_ = true; }
+  bool makes_room_above() const noexcept { return makes_room_above_; }
+
   // --- inside the region: after these, it runs again only if a transaction aborts ---
 
   leaf* take_leaf() noexcept { return ::new (std::exchange(spare_leaf_, nullptr)) leaf; }
@@ -194,6 +200,7 @@ class node_operation {
   std::array<void*, 2> spare_inners_{};  // a split of an inner root takes two
   std::size_t spare_inner_count_ = 0;
   bool may_retire_ = false;
+  bool makes_room_above_ = false;
 
   bool wants_leaf_ = false;
   bool wants_to_retire_ = false;
@@ -265,14 +272,23 @@ class btree_operation : public node_operation<Tree> {
     if constexpr (values::owns_objects && !values::makes_objects) count_value(*value, 1);
     return values::slot_of(value, std::exchange(value_, nullptr));
   }
-  template <class Separator>
-  typename keys::slot take_separator(const Separator& separator) noexcept {
-    return separator.to_slot(separator.blob_bytes() == 0 ? nullptr
-                                                         : std::exchange(separator_blob_, nullptr));
+  // A separator for nodes of type Inner, with the blob of has_separator(blob_bytes).
+  template <class Inner>
+  typename Inner::key_type take_separator(key_argument key, std::size_t blob_bytes) noexcept {
+    if constexpr (keys::has_prefixes) {
+      blob* const outside = blob_bytes == 0 ? nullptr : std::exchange(separator_blob_, nullptr);
+      if (outside != nullptr) outside->fill(key);
+      return slotted_key(key, outside);
+    } else {
+      return key;
+    }
   }
 
   void retire_key(const typename keys::slot& key) noexcept {
     this->retire(keys::blob_of(key), &destroy_key_blob);
+  }
+  void retire_key(const slotted_key& key) noexcept {
+    this->retire(key.outside(), &destroy_key_blob);
   }
   void retire_value(const typename values::slot& value) noexcept {
     if constexpr (values::owns_objects) {
@@ -287,6 +303,9 @@ class btree_operation : public node_operation<Tree> {
   // Frees what no other thread has seen.
   void discard_key(const typename keys::slot& key) noexcept {
     if (blob* const b = keys::blob_of(key)) destroy_key_blob(&this->tree(), b);
+  }
+  void discard_key(const slotted_key& key) noexcept {
+    if (key.outside() != nullptr) destroy_key_blob(&this->tree(), key.outside());
   }
   void discard_value(const typename values::slot& value) noexcept {
     if constexpr (values::owns_objects) destroy_value(&this->tree(), value);

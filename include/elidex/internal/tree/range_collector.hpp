@@ -43,6 +43,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -128,6 +129,7 @@ class range_collector {
   using token = typename Tree::token;
   using position = typename Tree::position;
   using search_key = typename Tree::search_key;
+  using fence_key = std::optional<typename Tree::inner::key_type>;
 
  public:
   struct entry {
@@ -261,10 +263,12 @@ class range_collector {
 
   template <bool Forward>
   op_status walk(start from) noexcept {
-    for (;;) {
+    std::array<fence_key, 2> fences;  // `from` may still refer to the last one
+    for (unsigned turn = 0;; turn = 1 - turn) {
       // Where the parent's key range ends, in the direction of the walk. Empty at the end of the
       // tree.
-      std::optional<key_slot> fence;
+      fence_key& fence = fences[turn];
+      fence.reset();
       position p;
       end_place last;
       if (!descend<Forward>(from, p, fence, last)) return op_status::restart;
@@ -299,8 +303,7 @@ class range_collector {
 
   // Descends to the leaf where the range begins.
   template <bool Forward>
-  bool descend(const start& from, position& p, std::optional<key_slot>& fence,
-               end_place& last) const noexcept {
+  bool descend(const start& from, position& p, fence_key& fence, end_place& last) const noexcept {
     if (!tree_.enter_root(p)) return false;
     while (!p.at->is_leaf()) {
       const inner& in = p.as_inner();

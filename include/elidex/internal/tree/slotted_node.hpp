@@ -102,6 +102,14 @@ class slotted_key {
   std::array<char, prefix_max + rest_max + 2> bytes_;  // a multiple of words; not initialized
 };
 
+// What tests replace, mostly to plant bugs.
+struct slotted_rules {
+  static constexpr bool keeps_prefix = true;       // when the heap is rebuilt
+  static constexpr bool copies_part_words = true;  // of a prefix
+  static constexpr bool full_counts_bytes = true;
+  static constexpr bool replaces_at_once = true;  // false: full nodes are split before, always
+};
+
 // Bytes: of the whole. InlineSuffix: a key with more bytes behind its head goes outside.
 template <std::size_t Bytes, unsigned Capacity, unsigned HeadWords, unsigned ValueWords,
           unsigned InlineSuffix>
@@ -111,16 +119,10 @@ struct slotted_layout {
   static constexpr unsigned head_words = HeadWords;
   static constexpr unsigned value_words = ValueWords;
   static constexpr unsigned inline_suffix = InlineSuffix;
+  using rules = slotted_rules;
 };
 
-// What tests replace, to plant bugs.
-struct slotted_rules {
-  static constexpr bool keeps_prefix = true;       // when the heap is rebuilt
-  static constexpr bool copies_part_words = true;  // of a prefix
-  static constexpr bool full_counts_bytes = true;
-};
-
-template <class Layout, bool Racing, class Rules = slotted_rules>
+template <class Layout, bool Racing, class Rules = typename Layout::rules>
 class slotted_node {
  public:
   using keys = key_codec<std::string>;
@@ -178,10 +180,16 @@ class slotted_node {
                                       unsigned prefix) noexcept {
     return record_words(is_outside ? outside : rest_behind(key_size, prefix));
   }
-  // How many words the records of keys `first` to `last` - 1 and the prefix would take if the
-  // prefix had so many bytes. More than any heap has, if a key would be too long for a slot.
-  unsigned words_with_prefix(unsigned first, unsigned last, unsigned length) const noexcept;
   static constexpr unsigned prefix_words(unsigned length) noexcept { return (length + 7) / 8; }
+  // How many words the records of keys `first` to `last` - 1 would take if the prefix had so many
+  // bytes. More than any heap has, if a key would be too long for a slot.
+  unsigned words_behind(unsigned length, unsigned first, unsigned last) const noexcept;
+  // Whether the node's keys would fit with such a prefix.
+  bool fits(unsigned count, unsigned length) const noexcept {
+    return prefix_words(length) + words_behind(length, 0, count) <= heap_words(count);
+  }
+  // The prefix as a key.
+  slotted_key prefix_key() const noexcept;
 
   // --- with the node's lock ---
 
@@ -251,7 +259,6 @@ class slotted_node {
   blob* blob_at(const slot& s) const noexcept {
     return reinterpret_cast<blob*>(word(s.record + value_words));
   }
-  slotted_key prefix_key() const noexcept;
   void copy_prefix(slotted_key& to, unsigned length) const noexcept;
 
   template <class StillValid>
@@ -265,7 +272,7 @@ class slotted_node {
     garbage_.template store<Racing>(0);
   }
   // Takes so many words from the free ones.
-  unsigned take(unsigned count, unsigned many) noexcept;
+  unsigned take(unsigned many) noexcept;
   void compact(unsigned count) noexcept {
     const slotted_node old = *this;
     rebuild(old, count, old.prefix_key().search_key(), old.prefix());
@@ -372,10 +379,10 @@ slotted_key slotted_node<Layout, Racing, Rules>::key(unsigned i) const noexcept 
 }
 
 template <class Layout, bool Racing, class Rules>
-unsigned slotted_node<Layout, Racing, Rules>::words_with_prefix(unsigned first, unsigned last,
-                                                                unsigned length) const noexcept {
+unsigned slotted_node<Layout, Racing, Rules>::words_behind(unsigned length, unsigned first,
+                                                           unsigned last) const noexcept {
   const unsigned before = prefix();
-  unsigned sum = prefix_words(length);
+  unsigned sum = 0;
   for (unsigned i = first; i < last; ++i) {
     const slot s = slot_at(i);
     const unsigned rest = s.rest == outside ? outside : rest_behind(before + s.rest, length);
@@ -388,13 +395,8 @@ unsigned slotted_node<Layout, Racing, Rules>::words_with_prefix(unsigned first, 
 // --- bodies: with the node's lock ---
 
 template <class Layout, bool Racing, class Rules>
-unsigned slotted_node<Layout, Racing, Rules>::take(unsigned count, unsigned many) noexcept {
-  unsigned begin = heap_begin_.template load<false>() - many;
-  // With the planted bug there may be no room. It then damages keys, not other memory.
-  if constexpr (!Rules::full_counts_bytes) {
-    if (begin < heads_end(count) || begin > words) begin = heads_end(count);
-  }
-  static_cast<void>(count);
+unsigned slotted_node<Layout, Racing, Rules>::take(unsigned many) noexcept {
+  const unsigned begin = heap_begin_.template load<false>() - many;
   heap_begin_.template store<Racing>(static_cast<std::uint16_t>(begin));
   return begin;
 }
@@ -428,7 +430,14 @@ void slotted_node<Layout, Racing, Rules>::put(unsigned count, unsigned i, const 
     set_head(i, which, keys::head_behind(key, length + 8 * which));
   }
   open_slot(count, i);
-  const unsigned record = take(count + 1, many);
+  if constexpr (!Rules::full_counts_bytes) {
+    if (heap_begin_.template load<false>() < heads_end(count + 1) + many) {
+      // The planted bug: a key without room shares the record of another.
+      set_slot(i, {slot_at(i == 0 ? 1 : 0).record, 0});
+      return;
+    }
+  }
+  const unsigned record = take(many);
   set_slot(i, {record, rest});
   for (unsigned which = 0; which < value_words; ++which) set_word(record + which, with[which]);
   if (outside_at != nullptr) {
@@ -460,7 +469,7 @@ void slotted_node<Layout, Racing, Rules>::rebuild(const slotted_node& old, unsig
                                                   unsigned length) noexcept {
   clear();
   if (Rules::keeps_prefix) {
-    const unsigned at = take(0, prefix_words(length));
+    const unsigned at = take(prefix_words(length));
     for (unsigned i = 0; i < prefix_words(length); ++i)
       set_word(at + i, keys::head_behind(begins_alike, 8 * i));
     prefix_at_.template store<Racing>(static_cast<std::uint16_t>(at));
