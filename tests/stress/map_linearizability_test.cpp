@@ -165,6 +165,14 @@ TEST(LinearizabilityCanary, FunctionsInTwoStepsAreFound) {
   EXPECT_NE(find_violation<scans_down_piecemeal<numbers>>(20'000, 1), "");
 }
 
+TEST(LinearizabilityCanary, KeysInSlotsThatAreNotInUseAreFound) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two cores";
+  EXPECT_TRUE(found_in_time([] {
+    return find_violation<fixed_key_btree<u64, u64, optimistic, ghostly_buckets, no_control>>(
+               20'000, 1) != "";
+  }));
+}
+
 // All keys lie in one leaf here, which is never split.
 TEST(LinearizabilityCanary, BrokenLocksAreFound) {
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two cores";

@@ -64,6 +64,16 @@ struct moving_unlocked_buckets : small_bucketed {
   using leaf = buckets_that_move_unlocked<Key, Value, Sync, moving_unlocked_buckets>;
 };
 
+// A key outside of its home is believed in a slot that is not in use any more.
+template <class Key, class Value, class Sync, class Shape>
+struct buckets_with_ghosts : internal::bucketed_leaf<Key, Value, Sync, Shape> {
+  bool has_key_in(unsigned slot, Key k) const noexcept { return this->key(slot) == k; }
+};
+struct ghostly_buckets : tiny_bucketed {
+  template <class Key, class Value, class Sync>
+  using leaf = buckets_with_ghosts<Key, Value, Sync, ghostly_buckets>;
+};
+
 // A key that finds no room in its bucket is lost at once, or when its leaf is split.
 struct forgets_away_keys : bucket_rules {
   static constexpr bool notes_away_keys = false;

@@ -178,6 +178,10 @@ class bucketed_leaf
     buckets_.for_each_key([&](unsigned /*slot*/, Key k) { fn(k); });
   }
 
+  // Whether this slot is in use for the key. It may show the key although the key has moved.
+  bool has_key_in(unsigned slot, Key k) const noexcept {
+    return slot % buckets::slots_each < buckets_.of_slot(slot).count() && key(slot) == k;
+  }
   unsigned used() const noexcept { return buckets_.used(); }
   // Whether the leaf may have few keys, as far as the bucket of this slot tells.
   bool seems_sparse(unsigned slot) const noexcept {

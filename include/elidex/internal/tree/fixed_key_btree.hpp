@@ -555,6 +555,15 @@ class fixed_key_btree
     }
     p.lock().unlock();
   }
+  // Whether this slot is in use for the key. A slot that is not in use may still show the key.
+  static bool has_key_in([[maybe_unused]] const leaf& l, [[maybe_unused]] unsigned slot,
+                         [[maybe_unused]] Key key) noexcept {
+    if constexpr (has_buckets) {
+      return l.has_key_in(slot, key);
+    } else {
+      return true;
+    }
+  }
   static bool seems_sparse(const leaf& l, [[maybe_unused]] unsigned slot) noexcept {
     if constexpr (has_buckets) {
       return l.seems_sparse(slot);
@@ -856,7 +865,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_read(
   } else if (locks_keys_apart && &l.value_lock(slot) != &p.lock()) {
     // The key is in another bucket than its home, where it may move while the home stays the same.
     const token values_seen = l.value_lock(slot).read();
-    if (l.key(slot) != key) return op_status::restart;
+    if (!has_key_in(l, slot, key)) return op_status::restart;
     value.emplace(l.value(slot));
     if (!l.value_lock(slot).validate(values_seen)) return op_status::restart;
   } else {
@@ -1002,7 +1011,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::change_value(
     // As above. The key is not in its home, and is in this bucket as long as the home is unchanged.
     // But it may have moved within this bucket.
     seen = lock.lock();
-    if (l.key(slot) != key || !p.is_still_right()) {
+    if (!has_key_in(l, slot, key) || !p.is_still_right()) {
       lock.unlock_unchanged(seen);
       return op_status::restart;
     }
