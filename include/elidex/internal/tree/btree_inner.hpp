@@ -472,6 +472,15 @@ class btree_inner {
       prefetch_bytes<sizeof(leaf)>(at);
     }
   }
+  // The same for the child that approach_child_for() has found.
+  [[gnu::always_inline]] static void prefetch_child_for(const search_key& key,
+                                                        const position& p) noexcept {
+    if (p.parent->level == 1) {
+      prefetch_leaf_for(key, p.at);
+    } else {
+      prefetch_bytes<inner::bytes_for_look_up>(p.at);
+    }
+  }
   [[gnu::always_inline]] bool fetch_and_enter(position& p) const noexcept {
     if (p.parent->level == 1) {
       prefetch_bytes<sizeof(leaf)>(p.at);
@@ -663,11 +672,7 @@ template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation
 inline bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::enter_child_for(
     const search_key& key, position& p, unsigned count) const noexcept {
   if (!approach_child_for(key, p, count)) return false;
-  if (p.parent->level == 1) {
-    prefetch_leaf_for(key, p.at);
-  } else {
-    prefetch_bytes<inner::bytes_for_look_up>(p.at);
-  }
+  prefetch_child_for(key, p);
   return enter(p);
 }
 
@@ -678,12 +683,8 @@ bool btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaf(
   // Counts the levels, because a leaf's level is on a line that the request may not need.
   for (unsigned level = p.at->level; level > 0; --level) {
     if (!approach_child_for(key, p, p.as_inner().count())) return false;
-    if (level == 1) {
-      prefetch_leaf_for(key, p.at);
-    } else {
-      prefetch_bytes<inner::bytes_for_look_up>(p.at);
-      if (!enter(p)) return false;
-    }
+    prefetch_child_for(key, p);
+    if (level > 1 && !enter(p)) return false;
   }
   return enter_leaf_for(key, p);
 }

@@ -449,7 +449,9 @@ class fixed_key_btree
   op_status find_leaf(Key key, leaf_ref& p) const noexcept;
   bool recall_leaf(Key key, leaf_ref& p) const noexcept;
   void remember_if_again(Key key, const leaf_ref& p) const noexcept;
-  static leaf_ref leaf_ref_of(const position& at, Key key) noexcept;
+  // Sets p in place: a copy would read with one vector load what was stored just before in parts,
+  // and wait for the stores.
+  static void refer_to(const position& at, Key key, leaf_ref& p) noexcept;
 
   bool insert_or_overwrite(Key key, const Value& value, bool overwrite);
   op_status try_get(const leaf_ref& p, Key key, std::optional<Value>& value) const noexcept;
@@ -634,7 +636,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::find_leaf(Key key,
     -> op_status {
   position at;
   if (!descend_to_leaf(key, at)) return op_status::restart;
-  p = leaf_ref_of(at, key);
+  refer_to(at, key, p);
   return op_status::yes;
 }
 
@@ -652,19 +654,22 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::come_to_leaf(Key key, le
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::leaf_ref_of(
-    const position& at, [[maybe_unused]] Key key) noexcept -> leaf_ref {
-  leaf_ref p;
+void fixed_key_btree<Key, Value, Sync, Shape, Control>::refer_to(const position& at,
+                                                                 [[maybe_unused]] Key key,
+                                                                 leaf_ref& p) noexcept {
   p.at = &at.as_leaf();
   p.seen = at.seen;
   // The sequence number first: a reader that sees a number also sees whether the leaf has a control
   // under that number.
-  if constexpr (!racing) p.sequence = p.at->sequence.read();
+  if constexpr (racing) {
+    p.sequence = {};
+  } else {
+    p.sequence = p.at->sequence.read();
+  }
   // pairs with the release in switch_on()
   p.controlled_by = p.at->control.load(std::memory_order_acquire);
   if constexpr (locks_keys_apart)
     p.way = {&lock_in_leaf(*p.at, key), at.parent_lock, at.parent_seen};
-  return p;
 }
 
 // The remembered leaf, if `key` is in the leaf's range and nothing has changed that.
@@ -889,7 +894,8 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::multi_get(
   if (found.size() < wanted.size())
     throw std::invalid_argument("elidex: multi_get: fewer values than keys (expected as many)");
   const auto read = [&](std::size_t i, Key key, const position& at, unsigned slot) {
-    const leaf_ref p = leaf_ref_of(at, key);
+    leaf_ref p;
+    refer_to(at, key, p);
     if (Control::enabled && p.controlled_by != nullptr) return false;
     if (slot == no_slot || p.at->key(slot) != key) slot = p.at->find(key);
     found[i].reset();
