@@ -48,11 +48,11 @@ constexpr std::size_t batch_blocks = free_blocks_per_part_max / 2;
 }  // namespace
 
 block_pool::block_pool(std::size_t block_bytes, const char* name, std::size_t head_bytes,
-                       memory_source& source) noexcept
+                       memory_source& source, std::size_t alignment) noexcept
     : source_(source),
       name_(name),
-      block_bytes_(static_cast<std::uint32_t>((block_bytes + block_alignment - 1) /
-                                              block_alignment * block_alignment)),
+      block_bytes_(
+          static_cast<std::uint32_t>((block_bytes + alignment - 1) / alignment * alignment)),
       head_bytes_(static_cast<std::uint32_t>(head_bytes)) {}
 
 block_pool::~block_pool() {

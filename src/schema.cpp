@@ -1,128 +1,348 @@
 #include "elidex/internal/txn/schema.hpp"
 
+#include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
+#include <limits>
+#include <stdexcept>
 
 #include "elidex/internal/txn/errors.hpp"
 
 namespace elidex::internal {
 namespace {
 
-constexpr std::array<const char*, 3> type_names{"integer", "real", "text"};
+constexpr std::array<const char*, 13> type_names{"integer", "real",   "text",   "bytes", "boolean",
+                                                 "int8",    "int16",  "int32",  "uint8", "uint16",
+                                                 "uint32",  "uint64", "float32"};
 
-std::string name_of(column_type type) {
-  return type_names[static_cast<std::size_t>(type)];
+bool is_integer(column_type type) {
+  return !is_text(type) && type != column_type::real && type != column_type::float32;
+}
+bool is_real(column_type type) {
+  return type == column_type::real || type == column_type::float32;
+}
+bool is_signed(column_type type) {
+  return type == column_type::integer || type == column_type::int8 || type == column_type::int16 ||
+         type == column_type::int32;
+}
+bool is_characters(column_type type) {
+  return type == column_type::text;
+}
+bool is_bytes(column_type type) {
+  return type == column_type::bytes;
 }
 
-std::size_t words_of(const column_definition& column) {
+// The form of the first version of the format. Directories have such rows.
+bool fits_slots(const column_definition& column) {
+  const bool has_slot = column.type == column_type::integer || column.type == column_type::real ||
+                        (column.type == column_type::text && column.text_bytes_max != 0);
+  return has_slot && !column.nullable;
+}
+
+std::size_t slot_words(const column_definition& column) {
   if (column.type != column_type::text) return 1;
-  return (sizeof(std::uint32_t) + column.text_bytes_max + sizeof(std::uint64_t) - 1) /
-         sizeof(std::uint64_t);
+  return words_for(sizeof(std::uint32_t) + column.text_bytes_max);
 }
 
 // Names may have any bytes, so lengths come first.
 std::string describe(const column_definition& column) {
   std::string text = std::to_string(column.name.size());
-  text.append(":")
-      .append(column.name)
-      .append(" ")
-      .append(type_names[static_cast<std::size_t>(column.type)]);
-  if (column.type == column_type::text)
-    text.append(" ").append(std::to_string(column.text_bytes_max));
+  text.append(":").append(column.name).append(" ").append(name_of(column.type));
+  if (column.text_bytes_max != 0) text.append(" ").append(std::to_string(column.text_bytes_max));
+  if (column.nullable) text.append(" null");
   return text;
+}
+
+[[noreturn]] void refuse_number(std::string_view column) {
+  throw std::out_of_range("elidex: " + std::string(column) +
+                          ": a number outside the column's type");
+}
+
+// The value of a column of an integer type, as the 64 bits of a signed or unsigned integer.
+std::uint64_t read_integer(const packed_reader& from, const packed_place& at, column_type type) {
+  const auto widened = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+  switch (type) {
+    case column_type::int8:
+      return widened(from.number<std::int8_t>(at));
+    case column_type::int16:
+      return widened(from.number<std::int16_t>(at));
+    case column_type::int32:
+      return widened(from.number<std::int32_t>(at));
+    case column_type::boolean:
+    case column_type::uint8:
+      return from.number<std::uint8_t>(at);
+    case column_type::uint16:
+      return from.number<std::uint16_t>(at);
+    case column_type::uint32:
+      return from.number<std::uint32_t>(at);
+    default:
+      return from.number<std::uint64_t>(at);
+  }
+}
+
+// Whether an integer, given as 64 bits and its sign, is a value of the type.
+bool is_in_range(column_type type, std::uint64_t image, bool is_negative) {
+  const std::size_t bits = packed_bytes(type) * 8;
+  if (type == column_type::boolean) return !is_negative && image <= 1;
+  if (!is_signed(type)) return !is_negative && (bits == 64 || image >> bits == 0);
+  const std::uint64_t largest = (std::uint64_t{1} << (bits - 1)) - 1;
+  return is_negative ? ~image <= largest : image <= largest;
 }
 
 }  // namespace
 
-schema::schema(std::vector<column_definition> columns) {
+std::string name_of(column_type type) {
+  return type_names[static_cast<std::size_t>(type)];
+}
+
+void schema::check(const std::vector<column_definition>& columns) {
   if (columns.empty()) throw schema_mismatch("a schema without columns");
-  // Not make_shared, which compares names of types by strcmp: the simulated machine does not see
-  // that.
-  std::shared_ptr<layout> made(new layout);
-  std::size_t words = 0;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const column_definition& one = columns[i];
     for (std::size_t before = 0; before < i; ++before) {
       if (columns[before].name == one.name)
         throw schema_mismatch(one.name + ": there are two columns of that name");
     }
-    if ((one.type == column_type::text) != (one.text_bytes_max != 0))
-      throw schema_mismatch(one.name + ": texts have a largest length, and nothing else has");
+    if (static_cast<std::size_t>(one.type) >= type_names.size())
+      throw schema_mismatch(one.name + ": unknown column type");
+    if (!is_text(one.type) && one.text_bytes_max != 0)
+      throw schema_mismatch(one.name + ": only texts have a largest length");
+  }
+}
+
+void schema::place_in_slots(layout& of) {
+  std::size_t words = 0;
+  for (const column_definition& one : of.columns) {
     if (one.text_bytes_max > row_bytes_max)
       throw row_too_large(one.name + ": it takes texts of at most 65532 bytes");
-    made->offsets.push_back(words);
-    words += words_of(one);
+    of.places.push_back({.offset = words * sizeof(std::uint64_t)});
+    words += slot_words(one);
     if (words * sizeof(std::uint64_t) > row_bytes_max)
       throw row_too_large(one.name + ": with this column rows have more than 65536 bytes");
-    if (i != 0) made->text.append(", ");
+  }
+  of.has_slots = true;
+  of.row_bytes = words * sizeof(std::uint64_t);
+}
+
+void schema::pack(layout& of) {
+  for (const column_definition& one : of.columns)
+    of.places.push_back(of.packed.add(one.type, one.nullable));
+  of.packed.finish();
+  if (of.packed.fixed_bytes > row_bytes_max)
+    throw row_too_large("a schema whose rows have more than 65536 bytes without their texts");
+  if (!of.packed.rows_vary())
+    of.row_bytes = words_for(of.packed.fixed_bytes) * sizeof(std::uint64_t);
+}
+
+schema::schema(std::vector<column_definition> columns, form wanted) {
+  check(columns);
+  // Not make_shared, which compares names of types by strcmp: the simulated machine does not see
+  // that.
+  std::shared_ptr<layout> made(new layout);
+  made->columns = std::move(columns);
+  const bool may_have_slots = wanted == form::any;
+  if (may_have_slots && std::all_of(made->columns.begin(), made->columns.end(), fits_slots)) {
+    place_in_slots(*made);
+  } else {
+    pack(*made);
+  }
+  for (const column_definition& one : made->columns) {
+    if (!made->text.empty()) made->text.append(", ");
     made->text.append(describe(one));
   }
-  made->row_bytes = words * sizeof(std::uint64_t);
-  made->columns = std::move(columns);
   layout_ = std::move(made);
 }
 
-row::row(const schema& columns)
-    : columns_(columns), words_(columns.row_bytes() / sizeof(std::uint64_t)) {}
+bool schema::is_row(std::span<const std::uint64_t> words) const noexcept {
+  const layout& of = *layout_;
+  if (of.row_bytes != 0 && words.size_bytes() != of.row_bytes) return false;
+  if (words.size_bytes() < of.packed.fixed_bytes || words.size_bytes() > varying_row_bytes_max)
+    return false;
+  const packed_reader reader(of.packed, words);
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < of.columns.size(); ++i) {
+    if (!is_text(of.columns[i].type)) continue;
+    const std::size_t said = reader.number<std::uint32_t>(of.places[i]);
+    const std::size_t length = of.has_slots ? said : said - end;
+    const std::size_t longest = of.columns[i].text_bytes_max;
+    if ((!of.has_slots && said < end) || (longest != 0 && length > longest)) return false;
+    end = said;
+  }
+  return of.row_bytes != 0 || words_for(of.packed.fixed_bytes + end) == words.size();
+}
+
+row::row(const schema& columns) : columns_(columns) {
+  const schema::layout& of = *columns.layout_;
+  words_.resize(words_for(of.row_bytes != 0 ? of.row_bytes : of.packed.fixed_bytes));
+  for (std::size_t i = 0; i < of.columns.size(); ++i) {
+    if (of.columns[i].nullable) mark_null(i, true);
+  }
+}
 
 row::row(const schema& columns, std::span<const std::uint64_t> words)
     : columns_(columns), words_(words.begin(), words.end()) {
-  if (words.size_bytes() != columns.row_bytes())
-    throw schema_mismatch("row: wrong number of words (expected one row of the schema)");
+  if (!columns.is_row(words))
+    throw schema_mismatch("row: wrong words (expected those of one row of the schema)");
 }
 
-std::size_t row::column_index(std::string_view column, column_type type) const {
+std::size_t row::column_index(std::string_view column) const {
   if (words_.empty()) throw schema_mismatch(std::string(column) + ": the row was moved from");
-  const schema::layout& of = *columns_.layout_;
-  for (std::size_t i = 0; i < of.columns.size(); ++i) {
-    if (of.columns[i].name != column) continue;
-    if (of.columns[i].type == type) return i;
-    throw schema_mismatch(std::string(column) + ": the column is of type " +
-                          name_of(of.columns[i].type) + ", not " + name_of(type));
+  const std::vector<column_definition>& all = columns_.columns();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].name == column) return i;
   }
   throw schema_mismatch(std::string(column) + ": there is no column of that name");
 }
+std::size_t row::column_index(std::string_view column, bool (*fits)(column_type),
+                              const char* wanted) const {
+  const std::size_t found = column_index(column);
+  const column_type type = columns_.columns()[found].type;
+  if (fits(type)) return found;
+  throw schema_mismatch(std::string(column) + ": the column is of type " + name_of(type) +
+                        ", not " + wanted);
+}
 
+// Slots hold numbers in the same way.
 std::int64_t row::integer(std::string_view column) const {
-  return static_cast<std::int64_t>(
-      words_[columns_.layout_->offsets[column_index(column, column_type::integer)]]);
+  const std::size_t which = column_index(column, is_integer, "integer");
+  const column_type type = columns_.columns()[which].type;
+  const std::uint64_t image = read_integer(reader(), columns_.layout_->places[which], type);
+  if (type == column_type::uint64 && image >> 63 != 0) refuse_number(column);
+  return static_cast<std::int64_t>(image);
+}
+std::uint64_t row::unsigned_integer(std::string_view column) const {
+  const std::size_t which = column_index(column, is_integer, "integer");
+  const column_type type = columns_.columns()[which].type;
+  const std::uint64_t image = read_integer(reader(), columns_.layout_->places[which], type);
+  if (is_signed(type) && image >> 63 != 0) refuse_number(column);
+  return image;
 }
 double row::real(std::string_view column) const {
-  return std::bit_cast<double>(
-      words_[columns_.layout_->offsets[column_index(column, column_type::real)]]);
+  const std::size_t which = column_index(column, is_real, "real");
+  const packed_place& at = columns_.layout_->places[which];
+  if (columns_.columns()[which].type == column_type::float32)
+    return static_cast<double>(reader().number<float>(at));
+  return reader().number<double>(at);
 }
 std::string_view row::text(std::string_view column) const {
-  const std::uint64_t* const at =
-      &words_[columns_.layout_->offsets[column_index(column, column_type::text)]];
-  std::uint32_t length = 0;
-  std::memcpy(&length, at, sizeof length);
-  return {reinterpret_cast<const char*>(at) + sizeof length, length};
+  return text_at(column_index(column, is_characters, "text"));
+}
+std::span<const std::byte> row::bytes(std::string_view column) const {
+  const std::string_view found = text_at(column_index(column, is_bytes, "bytes"));
+  return {reinterpret_cast<const std::byte*>(found.data()), found.size()};
+}
+std::string_view row::text_at(std::size_t column) const noexcept {
+  const schema::layout& of = *columns_.layout_;
+  const packed_place& at = of.places[column];
+  if (!of.has_slots) return reader().text(at);
+  return {reinterpret_cast<const char*>(words_.data()) + at.offset + sizeof(std::uint32_t),
+          reader().number<std::uint32_t>(at)};
+}
+bool row::is_null(std::string_view column) const {
+  return reader().is_null(columns_.layout_->places[column_index(column)]);
 }
 
-row& row::set(std::string_view column, std::int64_t value) {
-  words_[columns_.layout_->offsets[column_index(column, column_type::integer)]] =
-      static_cast<std::uint64_t>(value);
+void row::write_bytes(std::size_t offset, const void* from, std::size_t bytes) noexcept {
+  if (bytes != 0) std::memcpy(reinterpret_cast<std::byte*>(words_.data()) + offset, from, bytes);
+}
+void row::mark_null(std::size_t column, bool null) noexcept {
+  const schema::layout& of = *columns_.layout_;
+  const std::size_t bit = of.places[column].null_bit;
+  if (bit == packed_place::not_nullable) return;
+  std::byte& there = reinterpret_cast<std::byte*>(words_.data())[of.packed.nulls_at + bit / 8];
+  const std::byte mask = std::byte{1} << (bit % 8);
+  there = null ? there | mask : there & ~mask;
+}
+
+// The image's low bytes are the number, whatever its size.
+void row::write_integer(std::size_t offset, column_type type, std::uint64_t image) noexcept {
+  const auto write = [&](auto number) { write_bytes(offset, &number, sizeof number); };
+  switch (packed_bytes(type)) {
+    case 1:
+      return write(static_cast<std::uint8_t>(image));
+    case 2:
+      return write(static_cast<std::uint16_t>(image));
+    case 4:
+      return write(static_cast<std::uint32_t>(image));
+    default:
+      return write(image);
+  }
+}
+row& row::set_integer(std::string_view column, std::uint64_t image, bool is_negative) {
+  const std::size_t which = column_index(column, is_integer, "integer");
+  const column_type type = columns_.columns()[which].type;
+  if (!is_in_range(type, image, is_negative)) refuse_number(column);
+  write_integer(columns_.layout_->places[which].offset, type, image);
+  mark_null(which, false);
   return *this;
 }
 row& row::set(std::string_view column, double value) {
-  words_[columns_.layout_->offsets[column_index(column, column_type::real)]] =
-      std::bit_cast<std::uint64_t>(value);
+  const std::size_t which = column_index(column, is_real, "real");
+  const std::size_t offset = columns_.layout_->places[which].offset;
+  if (columns_.columns()[which].type == column_type::float32) {
+    const auto rounded = static_cast<float>(value);
+    write_bytes(offset, &rounded, sizeof rounded);
+  } else {
+    write_bytes(offset, &value, sizeof value);
+  }
+  mark_null(which, false);
   return *this;
 }
-row& row::set(std::string_view column, std::string_view value) {
-  const std::size_t which = column_index(column, column_type::text);
+row& row::set_text(std::string_view column, column_type type, std::string_view value) {
+  const std::size_t which = type == column_type::text ? column_index(column, is_characters, "text")
+                                                      : column_index(column, is_bytes, "bytes");
   const column_definition& definition = columns_.columns()[which];
-  if (value.size() > definition.text_bytes_max)
+  if (definition.text_bytes_max != 0 && value.size() > definition.text_bytes_max)
     throw row_too_large(std::string(column) + ": a text of " + std::to_string(value.size()) +
                         " bytes; it takes at most " + std::to_string(definition.text_bytes_max));
-  std::uint64_t* const at = &words_[columns_.layout_->offsets[which]];
+  if (columns_.layout_->has_slots) {
+    set_slot(which, value);
+  } else {
+    set_packed_text(which, value);
+    mark_null(which, false);
+  }
+  return *this;
+}
+// What is left of a longer text would make equal rows differ.
+void row::set_slot(std::size_t column, std::string_view value) {
   const auto length = static_cast<std::uint32_t>(value.size());
-  // What is left of a longer text would make equal rows differ.
-  std::string bytes(words_of(definition) * sizeof *at, '\0');
+  std::string bytes(slot_words(columns_.columns()[column]) * sizeof(std::uint64_t), '\0');
   std::memcpy(bytes.data(), &length, sizeof length);
-  std::memcpy(bytes.data() + sizeof length, value.data(), value.size());
-  std::memcpy(at, bytes.data(), bytes.size());
+  if (length != 0) std::memcpy(bytes.data() + sizeof length, value.data(), value.size());
+  write_bytes(columns_.layout_->places[column].offset, bytes.data(), bytes.size());
+}
+// Writes the row again, with the texts behind this one moved.
+void row::set_packed_text(std::size_t column, std::string_view value) {
+  const schema::layout& of = *columns_.layout_;
+  const packed_reader before = reader();
+  std::size_t texts = value.size();
+  for (std::size_t i = 0; i < of.columns.size(); ++i) {
+    if (i != column && is_text(of.columns[i].type)) texts += before.text(of.places[i]).size();
+  }
+  if (of.packed.fixed_bytes + texts > varying_row_bytes_max)
+    throw row_too_large(of.columns[column].name + ": with this text the row has more than 16 MiB");
+  std::vector<std::uint64_t> made(words_for(of.packed.fixed_bytes + texts));
+  std::memcpy(made.data(), words_.data(), of.packed.fixed_bytes);
+  packed_writer to(of.packed, made);
+  for (std::size_t i = 0; i < of.columns.size(); ++i) {
+    if (is_text(of.columns[i].type))
+      to.text(of.places[i], i == column ? value : before.text(of.places[i]));
+  }
+  words_ = std::move(made);
+}
+row& row::set(std::string_view column, std::nullopt_t) {
+  const std::size_t which = column_index(column);
+  const column_definition& definition = columns_.columns()[which];
+  if (!definition.nullable)
+    throw schema_mismatch(std::string(column) + ": null (expected a value: not nullable)");
+  if (is_text(definition.type)) {
+    set_packed_text(which, {});
+  } else {
+    constexpr std::array<std::byte, sizeof(std::uint64_t)> zeros{};
+    write_bytes(columns_.layout_->places[which].offset, zeros.data(),
+                packed_bytes(definition.type));
+  }
+  mark_null(which, true);
   return *this;
 }
 

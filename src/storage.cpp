@@ -42,7 +42,9 @@ std::string encode(const table_base& table) {
 
 // What must be the same in the directory and in the program.
 std::string text(const description& one, std::string_view schema_text) {
-  std::string text = "rows of " + std::to_string(one.row_bytes) + " bytes by ";
+  std::string text = one.row_bytes == table_base::varying
+                         ? "rows of varying length by "
+                         : "rows of " + std::to_string(one.row_bytes) + " bytes by ";
   if (one.key_bytes == 0) {
     text += "strings";
   } else {
@@ -127,16 +129,27 @@ class storage::loading {
     return commit_stamp(entry.stamp).time() < there.stamp().time();
   }
   void upsert(table_base& table, const log_entry& entry) {
-    record* const row = table.get_or_create_by_bytes(entry.key);
-    if (row == nullptr || entry.row.size() != table.row_words() * sizeof(std::uint64_t))
-      damaged("a row of table " + table.name() + " that has another size");
+    words_.resize(words_for(entry.row.size()));
+    if (!entry.row.empty()) std::memcpy(words_.data(), entry.row.data(), entry.row.size());
+    if (entry.row.size() % sizeof words_[0] != 0 || !table.is_row(words_))
+      damaged("bytes that are no row of table " + table.name());
+    record* const row = table.get_or_create_by_bytes(entry.key, words_.size());
+    if (row == nullptr) damaged("bytes that are no key of table " + table.name());
     forget_changes(entry);
     if (is_older(*row, entry)) return;
-    words_.resize(table.row_words());
-    std::memcpy(words_.data(), entry.row.data(), entry.row.size());
-    row->lock();
-    row->write(words_);
-    row->unlock(commit_stamp(entry.stamp));
+    write(*row, entry);
+  }
+  // Writes words_. No other thread has the table yet, so the former row's body is freed at once.
+  void write(record& row, const log_entry& entry) {
+    std::unique_ptr<std::uint64_t[]> body;
+    if (words_.size() > row.room()) {
+      body = std::make_unique_for_overwrite<std::uint64_t[]>(words_.size());
+      std::copy(words_.begin(), words_.end(), body.get());
+    }
+    row.lock();
+    const std::unique_ptr<std::uint64_t[]> former(row.body());
+    row.write(words_, body.release());
+    row.unlock(commit_stamp(entry.stamp));
   }
   void erase(table_base& table, const log_entry& entry) {
     forget_changes(entry);
@@ -153,13 +166,11 @@ class storage::loading {
       return;
     }
     if (is_older(*row, entry)) return;
-    words_.resize(table.row_words());
-    row->read(words_);
-    if (!apply_change(std::as_writable_bytes(std::span(words_)), entry))
-      damaged("a change of a row of table " + table.name() + " that has another size");
-    row->lock();
-    row->write(words_);
-    row->unlock(commit_stamp(entry.stamp));
+    const std::span<const std::uint64_t> before = row->read(buffer_).words;
+    words_.assign(before.begin(), before.end());
+    if (!apply_change(std::as_writable_bytes(std::span(words_)), entry) || !table.is_row(words_))
+      damaged("a change that does not fit its row of table " + table.name());
+    write(*row, entry);
   }
   void forget_changes(const log_entry& entry) {
     if (changed_before_erased_.empty()) return;
@@ -180,7 +191,8 @@ class storage::loading {
   // Rows that the checkpoint has not, because they had been erased when it came to them: their
   // erase follows. Ascending; a few.
   std::vector<row_name> changed_before_erased_;
-  std::vector<std::uint64_t> words_;
+  std::vector<std::uint64_t> words_;  // the row that is written next
+  std::vector<std::uint64_t> buffer_;
 };
 
 storage::storage(std::unique_ptr<log_directory> directory, const storage_options& options,

@@ -2,7 +2,7 @@
 // first.
 //
 //   block_pool pool(512);
-//   void* node = pool.allocate();    // 64-byte aligned, uninitialised
+//   void* node = pool.allocate();    // 64-byte aligned by default, uninitialised
 //   pool.deallocate(node);
 //
 // Thread-safety: all functions except constructor and destructor, from any thread.
@@ -38,9 +38,11 @@ class block_pool {
   static constexpr std::size_t block_alignment = 64;
 
   // `name` and `head_bytes`, the size of a block's head, are for the simulated machine's reports.
-  // Threads may read the head of a free block.
+  // Threads may read the head of a free block. `alignment`: of the blocks, a power of two from 8 to
+  // 64. Their size is rounded up to a multiple of it.
   explicit block_pool(std::size_t block_bytes, const char* name = "block",
-                      std::size_t head_bytes = 0, memory_source& source = default_memory) noexcept;
+                      std::size_t head_bytes = 0, memory_source& source = default_memory,
+                      std::size_t alignment = block_alignment) noexcept;
   ~block_pool();
   block_pool(const block_pool&) = delete;
   block_pool& operator=(const block_pool&) = delete;

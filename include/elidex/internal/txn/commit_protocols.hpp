@@ -62,14 +62,32 @@ inline bool wants_version(const record& row, commit_stamp had, std::uint64_t gro
   return !had.absent() || row.has_versions();
 }
 
-// Allocates versions before the commit, so that the commit rarely needs memory. If a version is
-// missing later, the next attempt allocates it here.
+// Whether the commit may cut off a row's body, now or with a version.
+inline bool may_free_body(const transaction_context::write& w) noexcept {
+  return w.of->rows_vary() && (w.row->body() != nullptr || w.row->has_versions());
+}
+
+// Prepares a write of a row that may have a body. Throws std::bad_alloc.
+inline void provide_body(transaction_context::write& w) {
+  const bool has_body = w.words.size() > w.row->room();
+  if (!w.may_retire && (has_body || may_free_body(w))) {
+    w.of->reserve_retirement();
+    w.may_retire = true;
+  }
+  if (!has_body || w.body != nullptr) return;
+  w.body = new std::uint64_t[w.words.size()];
+  std::copy(w.words.begin(), w.words.end(), w.body);
+}
+
+// Allocates versions and bodies before the commit, so that the commit rarely needs memory. If
+// something is missing later, the next attempt allocates it here.
 inline void provide_versions(transaction_context& t, commit_clock& clock) {
   const std::uint64_t group = clock.now();
   bool any = false;
   for (transaction_context::write& w : t.writes()) {
+    if (w.of->rows_vary()) provide_body(w);
     if (w.spare != nullptr || !wants_version(*w.row, w.row->stamp(), group)) continue;
-    w.spare = w.of->make_version();
+    w.spare = w.of->make_version(*w.row);
     any = true;
   }
   if (any) clock.move_horizon();  // so that write_rows() keeps only needed versions
@@ -111,10 +129,13 @@ void write_rows(transaction_context& t, commit_stamp stamp, commit_clock& clock)
   const std::uint64_t horizon = clock.horizon();
   for (transaction_context::write& w : t.writes()) {
     if (wants_version(*w.row, w.had, stamp.group()))
-      w.row->keep_version(*std::exchange(w.spare, nullptr), w.had, w.of->row_words());
-    if (w.words != nullptr) w.row->write({w.words, w.of->row_words()});
+      w.row->keep_version(*std::exchange(w.spare, nullptr), w.had);
+    if (!w.erases()) {
+      if (w.may_retire) w.old_body = w.row->body();
+      w.row->write(w.words, std::exchange(w.body, nullptr));
+    }
     if (w.row->has_versions()) w.cut_off = w.row->cut_versions(horizon, stamp);
-    const commit_stamp now = w.words != nullptr ? stamp : stamp.as_absent();
+    const commit_stamp now = w.erases() ? stamp.as_absent() : stamp;
     if constexpr (How == commit_by::locks) {
       w.row->unlock(now);
     } else {
@@ -127,22 +148,23 @@ inline bool is_last_of(commit_stamp before, std::uint64_t group) noexcept {
   return before.group() == group && before.number() == commit_stamp::number_max;
 }
 
-inline bool lacks_version(transaction_context& t, std::uint64_t group) noexcept {
+inline bool lacks_memory(transaction_context& t, std::uint64_t group) noexcept {
   return std::any_of(t.writes().begin(), t.writes().end(),
                      [&](const transaction_context::write& w) {
-                       return w.spare == nullptr && wants_version(*w.row, w.had, group);
+                       return (w.spare == nullptr && wants_version(*w.row, w.had, group)) ||
+                              (!w.may_retire && may_free_body(w));
                      });
 }
 
-enum class locking : std::uint8_t { locked, conflict, lacks_version, out_of_numbers };
+enum class locking : std::uint8_t { locked, conflict, lacks_memory, out_of_numbers };
 
-// Computes the new rows' stamp, unless a version or a stamp number is missing. The transaction's
+// Computes the new rows' stamp, unless memory or a stamp number is missing. The transaction's
 // writes are locked, or the caller is in a region.
 inline locking stamp_for(transaction_context& t, std::uint64_t group,
                          commit_stamp& stamp) noexcept {
   const commit_stamp before = newest(t);
   if (is_last_of(before, group)) return locking::out_of_numbers;
-  if (lacks_version(t, group)) return locking::lacks_version;
+  if (lacks_memory(t, group)) return locking::lacks_memory;
   stamp = stamp_after(before, group);
   return locking::locked;
 }
@@ -211,7 +233,7 @@ commit_result commit_by_locks(transaction_context& t, commit_clock& clock, Lock&
       case locking::out_of_numbers:
         clock.advance();
         break;
-      case locking::lacks_version:
+      case locking::lacks_memory:
         break;
     }
   }

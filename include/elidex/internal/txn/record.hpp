@@ -1,18 +1,24 @@
 // A row of a table: its stamp, its bytes and its older versions.
 //
-//   record* r = record::make(memory, words, key);               // absent
-//   commit_stamp seen = r->read(into);  // a whole row and its stamp
-//   if (!r->read_as_of(group, into).absent()) ...               // as a snapshot sees it
+//   record* r = record::make(memory, room, key);        // absent
+//   record::seen_row seen = r->read(buffer);            // a whole row and its stamp
+//   if (!r->read_as_of(group, buffer).stamp.absent()) ...  // as a snapshot sees it
 //   // a committing transaction
-//   r->lock(); r->keep_version(version, had, words); r->write(row); r->unlock(stamp);
+//   r->lock(); r->keep_version(version, had); r->write(row, body); r->unlock(stamp);
 //
 // Thread-safety: the read functions, from any thread that prevents the record's reclamation (an
 // epoch_pin since it found the record). All others: the holder of the record's lock, or a hardware
 // region that has read the stamp unlocked.
-// Errors: none.
+// Errors: std::bad_alloc from read() and read_as_of(), if the buffer must grow.
 //
 // Implementation notes
-// The bytes change in place. A reader reads the stamp, the bytes, and the stamp again (Silo,
+// A record has room for some words of a row. In a table whose rows have one size, each row has
+// exactly that many words. In other tables the words change from row to row. A row that is longer
+// than the room lies in memory of its own, its body, and the room holds the pointer to it. A body
+// never changes. A commit that replaces it passes it on: to the version that it keeps, or to the
+// retire list.
+//
+// Rows that are not longer than the room change in place. A reader reads the stamp, the bytes, and the stamp again (Silo,
 // section 4.5). A commit keeps the old row only if its commit group is later than the row's: within
 // one group no snapshot can need the old row.
 //
@@ -20,7 +26,9 @@
 // A reader that got one of these words sees at least the locked stamp at its second look, which
 // follows an acquire fence. See version_lock.hpp for the same argument. In a hardware region all of
 // this happens at one moment. A snapshot's read is right for the same reason: the version is linked
-// to `older_` before the row changes.
+// to `older_` before the row changes. The count of words is read like the words. A torn copy may
+// have a wrong count, but never copies more words than the room has. A body is read only after the
+// second look. Its content was written before the stamp that the first look has acquired.
 #pragma once
 
 #include <atomic>
@@ -29,6 +37,8 @@
 #include <cstring>
 #include <new>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/parking.hpp"
@@ -40,40 +50,60 @@ namespace elidex::internal {
 constexpr std::size_t words_for(std::size_t bytes) noexcept {
   return (bytes + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
 }
+inline std::string_view bytes_of(std::span<const std::uint64_t> words) noexcept {
+  return {reinterpret_cast<const char*>(words.data()), words.size_bytes()};
+}
 
 class record {
  public:
-  // A row that has been overwritten. It is not larger than a record, so that one pool serves both.
+  // A row that has been overwritten. It is not larger than a record with as much room, so that one
+  // pool serves both.
   struct version {
     commit_stamp stamp;
     std::atomic<version*> older{nullptr};
-    const std::uint64_t* row() const noexcept {
+    std::uint32_t room = 0;       // words behind this header
+    std::uint32_t row_words = 0;  // of the row
+    const std::uint64_t* words() const noexcept {
       return reinterpret_cast<const std::uint64_t*>(this + 1);
     }
-    std::uint64_t* row() noexcept { return reinterpret_cast<std::uint64_t*>(this + 1); }
+    std::uint64_t* words() noexcept { return reinterpret_cast<std::uint64_t*>(this + 1); }
+    // Null if the row lies behind this header.
+    std::uint64_t* body() const noexcept {
+      return row_words > room ? body_of(words()[0]) : nullptr;
+    }
+    std::span<const std::uint64_t> row() const noexcept {
+      const std::uint64_t* const elsewhere = body();
+      return {elsewhere != nullptr ? elsewhere : words(), row_words};
+    }
+  };
+  // A row as a reader has seen it. If the stamp is absent, there is no row.
+  struct seen_row {
+    commit_stamp stamp;
+    std::span<const std::uint64_t> words;
   };
 
-  static constexpr std::size_t bytes_for(std::size_t row_words) noexcept {
-    return sizeof(record) + row_words * sizeof(std::uint64_t);
+  static constexpr std::size_t room_max = UINT16_MAX;
+  static constexpr std::size_t bytes_for(std::size_t room) noexcept {
+    return sizeof(record) + room * sizeof(std::uint64_t);
   }
 
-  // Makes a record in `memory`, which has bytes_for(row_words) bytes. `key` is the table's word for
-  // the key.
-  static record* make(void* memory, std::size_t row_words, std::uint64_t key) noexcept {
-    auto* const made = new (memory) record(key);
-    for (std::size_t i = 0; i < row_words; ++i) new (made->row() + i) std::uint64_t(0);
+  // Makes a record in `memory`, which has bytes_for(room) bytes. `room`: 1 to room_max. `key` is
+  // the table's word for the key.
+  static record* make(void* memory, std::size_t room, std::uint64_t key) noexcept {
+    auto* const made = new (memory) record(key, static_cast<std::uint16_t>(room));
+    for (std::size_t i = 0; i < room; ++i) new (made->words() + i) std::uint64_t(0);
     return made;
   }
-  // Makes the word after the row that names the implicit holder of the record's lock
+  // Makes the word behind the room that names the implicit holder of the record's lock
   // (two_phase_transaction.hpp). Only for tables with locking().words_behind_row == 1.
-  void make_writer(std::size_t row_words) noexcept {
-    new (row() + row_words) std::atomic<std::uint64_t>(0);
-  }
-  std::atomic<std::uint64_t>& writer(std::size_t row_words) noexcept {
+  void make_writer() noexcept { new (words() + room_) std::atomic<std::uint64_t>(0); }
+  std::atomic<std::uint64_t>& writer() noexcept {
     static_assert(sizeof(std::atomic<std::uint64_t>) == sizeof(std::uint64_t));
-    return *std::launder(reinterpret_cast<std::atomic<std::uint64_t>*>(row() + row_words));
+    return *std::launder(reinterpret_cast<std::atomic<std::uint64_t>*>(words() + room_));
   }
 
+  // How many words of a row fit into the record.
+  std::size_t room() const noexcept { return room_; }
   commit_stamp stamp() const noexcept { return commit_stamp(stamp_.load()); }
   // Waits while the record is locked.
   commit_stamp unlocked_stamp() const noexcept {
@@ -87,38 +117,45 @@ class record {
   }
   const std::uint64_t& key() const noexcept { return key_; }
 
-  // Waits while the record is locked.
-  commit_stamp read(std::span<std::uint64_t> into) const noexcept {
+  // Waits while the record is locked. The words lie in `buffer` or in the row's body. They are
+  // valid until the buffer is used again, and as long as the caller stays pinned or prevents that
+  // the row changes.
+  seen_row read(std::vector<std::uint64_t>& buffer) const {
+    if (buffer.size() < room_) buffer.resize(room_);
     for (backoff wait;;) {
       const commit_stamp before = unlocked_stamp();
-      if (before.absent()) return before;
-      copy_row(into);
+      if (before.absent()) return {before, {}};
+      const std::size_t many = copy_words(buffer.data());
       // acquire fence: pairs with the release fence of try_lock() (see above).
       std::atomic_thread_fence(std::memory_order_acquire);
       // relaxed: ordered by the fence.
-      if (stamp_.load(std::memory_order_relaxed) == before.word()) return before;
+      if (stamp_.load(std::memory_order_relaxed) == before.word())
+        return {before, copied_row(buffer, many)};
       wait.once();
     }
   }
 
-  // Reads the row as it was at the end of `group`, and returns the stamp that it had. The stamp is
-  // absent if there was no row.
-  commit_stamp read_as_of(std::uint64_t group, std::span<std::uint64_t> into) const noexcept {
+  // Reads the row as it was at the end of `group`, with the stamp that it had. The words are valid
+  // until the buffer is used again, and as long as the caller's snapshot of the group exists.
+  seen_row read_as_of(std::uint64_t group, std::vector<std::uint64_t>& buffer) const {
+    if (buffer.size() < room_) buffer.resize(room_);
     for (backoff wait;;) {
       const commit_stamp before = unlocked_stamp();
-      if (before.group() <= group && !before.absent()) copy_row(into);
+      const bool is_seen = before.group() <= group && !before.absent();
+      const std::size_t many = is_seen ? copy_words(buffer.data()) : 0;
       // The list holds the earlier rows. A commit in progress may have linked its version already.
       const version* old = older_.load(std::memory_order_acquire);  // pairs with keep_version()
       // acquire fence: pairs with the release fence of try_lock().
       std::atomic_thread_fence(std::memory_order_acquire);
       // relaxed: ordered by the fence.
       if (stamp_.load(std::memory_order_relaxed) == before.word()) {
-        if (before.group() <= group) return before;
+        if (is_seen) return {before, copied_row(buffer, many)};
+        if (before.group() <= group) return {before, {}};
         while (old != nullptr && old->stamp.group() > group)
           old = old->older.load(std::memory_order_acquire);  // pairs with keep_version()
-        if (old == nullptr) return commit_stamp();
-        if (!old->stamp.absent()) std::memcpy(into.data(), old->row(), into.size_bytes());
-        return old->stamp;
+        if (old == nullptr) return {};
+        if (old->stamp.absent()) return {old->stamp, {}};
+        return {old->stamp, old->row()};
       }
       wait.once();
     }
@@ -150,19 +187,36 @@ class record {
     stamp_.store(now.word(), std::memory_order_release);
   }
 
-  // Links the current row, with its stamp `had`, as a version. To be called before the row changes.
-  void keep_version(version& old, commit_stamp had, std::size_t row_words) noexcept {
+  // Links the current row, with its stamp `had`, as a version, which has the record's room. To be
+  // called before the row changes. A body then belongs to the version, and the record has no row.
+  void keep_version(version& old, commit_stamp had) noexcept {
     old.stamp = had;
-    for (std::size_t i = 0; i < row_words; ++i) old.row()[i] = word(i);
-    // relaxed: only the holder of the lock changes it.
+    old.room = room_;
+    // relaxed, here and below: only the holder of the lock changes them.
+    old.row_words = row_words_.load(std::memory_order_relaxed);
+    const std::size_t here = old.row_words > room_ ? 1 : old.row_words;
+    for (std::size_t i = 0; i < here; ++i) old.words()[i] = word(i);
+    if (old.row_words > room_) row_words_.store(0, std::memory_order_relaxed);
     old.older.store(older_.load(std::memory_order_relaxed), std::memory_order_relaxed);
     older_.store(&old, std::memory_order_release);  // pairs with the acquire in read_as_of()
   }
-  void write(std::span<const std::uint64_t> row) noexcept {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      // relaxed: pairs with copy_row(), ordered by the stamp.
-      std::atomic_ref(this->row()[i]).store(row[i], std::memory_order_relaxed);
+  // `body`: a copy of the row, if it is longer than the room, otherwise null. It then belongs to
+  // the record. The body of the former row does not any more: see body().
+  void write(std::span<const std::uint64_t> row, std::uint64_t* body) noexcept {
+    const auto pointer = reinterpret_cast<std::uintptr_t>(body);
+    const std::span<const std::uint64_t> here =
+        body == nullptr ? row : std::span<const std::uint64_t>(&pointer, 1);
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      // relaxed, here and below: pairs with copy_words(), ordered by the stamp.
+      std::atomic_ref(words()[i]).store(here[i], std::memory_order_relaxed);
     }
+    if (row_words_.load(std::memory_order_relaxed) != row.size())
+      row_words_.store(static_cast<std::uint32_t>(row.size()), std::memory_order_relaxed);
+  }
+  // The memory of a row that is longer than the room. Null if there is none.
+  std::uint64_t* body() const noexcept {
+    // relaxed: only the holder of the lock changes it.
+    return row_words_.load(std::memory_order_relaxed) > room_ ? body_of(word(0)) : nullptr;
   }
 
   // Unlinks the versions that no snapshot from `horizon` on can need. The newest version of an
@@ -182,7 +236,11 @@ class record {
   const version* versions() const noexcept { return older_.load(); }
 
  private:
-  explicit record(std::uint64_t key) noexcept : key_(key) {}
+  record(std::uint64_t key, std::uint16_t room) noexcept : key_(key), room_(room) {}
+
+  static std::uint64_t* body_of(std::uint64_t pointer) noexcept {
+    return reinterpret_cast<std::uint64_t*>(static_cast<std::uintptr_t>(pointer));
+  }
 
   commit_stamp wait_until_unlocked(backoff& wait) const noexcept {
     commit_stamp seen;
@@ -196,24 +254,36 @@ class record {
     return seen;
   }
 
-  std::uint64_t* row() noexcept { return reinterpret_cast<std::uint64_t*>(this + 1); }
-  const std::uint64_t* row() const noexcept {
+  std::uint64_t* words() noexcept { return reinterpret_cast<std::uint64_t*>(this + 1); }
+  const std::uint64_t* words() const noexcept {
     return reinterpret_cast<const std::uint64_t*>(this + 1);
   }
   std::uint64_t word(std::size_t i) const noexcept {
     // relaxed: pairs with write(), ordered by the stamp.
-    return std::atomic_ref(const_cast<std::uint64_t&>(row()[i])).load(std::memory_order_relaxed);
+    return std::atomic_ref(const_cast<std::uint64_t&>(words()[i])).load(std::memory_order_relaxed);
   }
-  void copy_row(std::span<std::uint64_t> into) const noexcept {
-    for (std::size_t i = 0; i < into.size(); ++i) into[i] = word(i);
+  // Copies the words of the room that are in use, and returns how many words the row has.
+  std::size_t copy_words(std::uint64_t* into) const noexcept {
+    // relaxed: pairs with write(), ordered by the stamp.
+    const std::size_t many = row_words_.load(std::memory_order_relaxed);
+    const std::size_t here = many > room_ ? 1 : many;
+    for (std::size_t i = 0; i < here; ++i) into[i] = word(i);
+    return many;
+  }
+  std::span<const std::uint64_t> copied_row(const std::vector<std::uint64_t>& buffer,
+                                            std::size_t many) const noexcept {
+    return {many > room_ ? body_of(buffer[0]) : buffer.data(), many};
   }
 
   std::atomic<std::uint64_t> stamp_{commit_stamp().word()};
   std::atomic<version*> older_{nullptr};
   const std::uint64_t key_;
   std::atomic<bool> waits_for_unlinking_{false};
+  const std::uint16_t room_;  // words behind this header
+  std::atomic<std::uint32_t> row_words_{0};
 };
 
+static_assert(sizeof(record) == 32);
 static_assert(sizeof(record::version) <= sizeof(record));
 
 }  // namespace elidex::internal

@@ -1,9 +1,11 @@
 // Rows with columns that are known only at run time.
 //
-//   const db::schema columns({{"owner", column_type::text, 30}, {"balance",
-//       column_type::integer}});
+//   using db::column_type;
+//   const db::schema columns({{.name = "owner", .type = column_type::text},
+//                             {.name = "balance", .type = column_type::integer},
+//                             {.name = "note", .type = column_type::text, .nullable = true}});
 //   auto& accounts = database.create_table<std::uint64_t>("accounts", columns);
-//   db::row ada = accounts.make_row();                              // zeros and empty texts
+//   db::row ada = accounts.make_row();             // zeros, empty texts, and nulls
 //   ada.set("owner", "Ada").set("balance", 70);
 //   database.transact([&](auto& t) {
 //     t.insert(accounts, 7, ada);
@@ -11,45 +13,58 @@
 //     return t.get(accounts, 7)->text("owner");
 //   });
 //
-// Size: a row takes the most bytes that its schema can need. A number takes 8 bytes. A text takes 4
-// bytes plus its longest length, rounded up to a multiple of 8. A table in a directory stores its
-// schema, names included (storage.hpp).
+// Types: numbers (integer and real take 8 bytes, the others what their names say), boolean, text
+// and bytes. A text is a sequence of bytes; nothing checks its encoding. A column that is nullable
+// may have no value.
+// Size: a number takes its own size, a text 4 bytes and its length, a nullable column one bit more.
+// A row is padded to a multiple of 8 bytes. If no column is nullable and all columns are of the
+// types integer, real, and text with a largest length, every row takes the most bytes that it can
+// need: numbers 8 bytes, texts 4 bytes and their largest length, padded. Such rows change in place.
+// A table in a directory stores its schema, names included (storage.hpp).
 //
 // Thread-safety: a schema is an immutable value. A row belongs to one thread, as std::string does.
 // Lifetime: views of a row's text are valid until the row is changed or destroyed. A row that was
 // moved from has no columns until it is assigned.
 // Errors:
-//   schema_mismatch  an unknown column, another type, a row of another schema, or an invalid list
-//                    of columns
-//   row_too_large    a text that is longer than its column, or a schema of more than row_bytes_max
+//   schema_mismatch    an unknown column, another type, null for a column that is not nullable, a
+//                      row of another schema, or an invalid list of columns
+//   row_too_large      a text that is longer than its column, a row of more than 16 MiB, or a schema
+//                      whose rows all take more than 64 KiB
+//   std::out_of_range  a number outside the column's type
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "elidex/internal/txn/row_image.hpp"
 
 namespace elidex::internal {
 
-// integer: std::int64_t. real: double. text: bytes, up to a length.
-enum class column_type : std::uint8_t { integer, real, text };
+// Returns the type's name as messages and directories have it.
+std::string name_of(column_type type);
 
 struct column_definition {
   std::string name;
   column_type type = column_type::integer;
-  std::size_t text_bytes_max = 0;
+  std::size_t text_bytes_max = 0;  // of a text; 0: no limit but the row's
+  bool nullable = false;
 };
-
-// Chosen: records lie in a pool's blocks, and a chunk then has at least 64 blocks.
-inline constexpr std::size_t row_bytes_max = std::size_t{64} << 10;
 
 class schema {
  public:
+  // How rows are stored (see the top of this header). any: in slots, if the columns allow it.
+  enum class form : std::uint8_t { any, packed };
+
   // Copies share their columns.
-  explicit schema(std::vector<column_definition> columns);
+  explicit schema(std::vector<column_definition> columns, form wanted = form::any);
   // A move copies, so that every schema has columns.
   schema(const schema&) noexcept = default;
   schema& operator=(const schema&) noexcept = default;
@@ -57,30 +72,39 @@ class schema {
 
   // Returns the columns, in their order.
   const std::vector<column_definition>& columns() const noexcept { return layout_->columns; }
-  // Returns the size of a row.
+  // Returns the size of each row, or 0 if rows vary in length.
   std::size_t row_bytes() const noexcept { return layout_->row_bytes; }
   // Equal texts mean equal columns in the same order.
   const std::string& text() const noexcept { return layout_->text; }
   friend bool operator==(const schema& a, const schema& b) noexcept {
     return a.layout_ == b.layout_ || a.text() == b.text();
   }
+  // Returns whether these words are a row of this schema: whether their count and the lengths of
+  // texts fit.
+  bool is_row(std::span<const std::uint64_t> words) const noexcept;
 
  private:
   friend class row;
   struct layout {
     std::vector<column_definition> columns;
-    std::vector<std::size_t> offsets;
+    std::vector<packed_place> places;
+    packed_layout packed;
+    // Texts lie in slots of their largest length, and all columns at multiples of 8 bytes.
+    bool has_slots = false;
     std::size_t row_bytes = 0;
     std::string text;
   };
+  static void check(const std::vector<column_definition>& columns);
+  static void place_in_slots(layout& of);
+  static void pack(layout& of);
   std::shared_ptr<const layout> layout_;
 };
 
 class row {
  public:
-  // Numbers are 0, texts are empty.
+  // Numbers are 0, texts are empty, nullable columns are null.
   explicit row(const schema& columns);
-  // Copies `words`. Throws schema_mismatch unless their count is that of a row.
+  // Copies `words`. Throws schema_mismatch unless they are a row of the schema.
   row(const schema& columns, std::span<const std::uint64_t> words);
 
   // Returns the schema of the row.
@@ -88,30 +112,60 @@ class row {
   // Returns the row as the table stores it.
   std::span<const std::uint64_t> words() const noexcept { return words_; }
 
-  // Returns an integer. Throws schema_mismatch for an unknown column, or one of another type.
+  // Returns an integer or a boolean, 0 if it is null. Throws schema_mismatch for an unknown column,
+  // or one of another type, and std::out_of_range for a number outside of the result's type.
   std::int64_t integer(std::string_view column) const;
-  // The same for a double.
+  std::uint64_t unsigned_integer(std::string_view column) const;
+  // The same for a real or float32.
   double real(std::string_view column) const;
-  // The same for a text. The view is valid until the row changes.
+  // The same for a text, which is empty if it is null. The view is valid until the row changes.
   std::string_view text(std::string_view column) const;
+  // The same for bytes.
+  std::span<const std::byte> bytes(std::string_view column) const;
+  // Returns whether the column has no value.
+  bool is_null(std::string_view column) const;
 
   // Changes a column and returns the row. Throws schema_mismatch for an unknown column, or one of
-  // another type, and row_too_large for a text that is longer than its column.
-  row& set(std::string_view column, std::int64_t value);
-  row& set(std::string_view column, int value) { return set(column, std::int64_t{value}); }
+  // another type, row_too_large for a text that is longer than its column or makes the row longer
+  // than 16 MiB, and std::out_of_range for a number outside of the column's type. Then the row is
+  // unchanged. A text of a row that varies in length takes time for the whole row.
+  template <std::integral Number>
+  row& set(std::string_view column, Number value) {
+    return set_integer(column, static_cast<std::uint64_t>(value), value < Number{0});
+  }
   row& set(std::string_view column, double value);
-  row& set(std::string_view column, std::string_view value);
+  row& set(std::string_view column, std::string_view value) {
+    return set_text(column, column_type::text, value);
+  }
   row& set(std::string_view column, const char* value) {
     return set(column, std::string_view(value));
   }
+  row& set(std::string_view column, std::span<const std::byte> value) {
+    return set_text(column, column_type::bytes,
+                    {reinterpret_cast<const char*>(value.data()), value.size()});
+  }
+  // Takes the value away. Throws schema_mismatch if the column is not nullable.
+  row& set(std::string_view column, std::nullopt_t);
 
   friend bool operator==(const row& a, const row& b) noexcept {
     return a.columns_ == b.columns_ && a.words_ == b.words_;
   }
 
  private:
-  // The column's position. Throws schema_mismatch if there is no column of that name and type.
-  std::size_t column_index(std::string_view column, column_type type) const;
+  // The column's position. Throws schema_mismatch if there is no column of that name.
+  std::size_t column_index(std::string_view column) const;
+  // The same, if `fits(type)` is false also. `wanted` is the type's name in the message.
+  std::size_t column_index(std::string_view column, bool (*fits)(column_type),
+                           const char* wanted) const;
+  packed_reader reader() const noexcept { return {columns_.layout_->packed, words_}; }
+  std::string_view text_at(std::size_t column) const noexcept;
+  row& set_integer(std::string_view column, std::uint64_t image, bool is_negative);
+  row& set_text(std::string_view column, column_type type, std::string_view value);
+  void set_slot(std::size_t column, std::string_view value);
+  void set_packed_text(std::size_t column, std::string_view value);
+  void write_bytes(std::size_t offset, const void* from, std::size_t bytes) noexcept;
+  void write_integer(std::size_t offset, column_type type, std::uint64_t image) noexcept;
+  void mark_null(std::size_t column, bool null) noexcept;
 
   schema columns_;
   std::vector<std::uint64_t> words_;

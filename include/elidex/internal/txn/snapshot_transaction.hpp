@@ -65,16 +65,15 @@ class snapshot_transaction : public table_scans<snapshot_transaction> {
   }
   template <class Table>
   std::optional<typename Table::row_type> read(const Table& table, const record& from) {
-    words_.resize(table.row_words());
-    const commit_stamp seen = from.read_as_of(snapshot_.group(), words_);
-    newest_seen_ = std::max(newest_seen_, seen.group());
-    if (seen.absent()) return std::nullopt;
-    return table.row_of(words_);
+    const record::seen_row seen = from.read_as_of(snapshot_.group(), buffer_);
+    newest_seen_ = std::max(newest_seen_, seen.stamp.group());
+    if (seen.stamp.absent()) return std::nullopt;
+    return table.row_of(seen.words);
   }
 
   const void* const database_;
   const commit_clock::snapshot snapshot_;
-  std::vector<std::uint64_t> words_;
+  std::vector<std::uint64_t> buffer_;
   std::uint64_t newest_seen_ = 0;
 };
 

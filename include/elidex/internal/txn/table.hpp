@@ -3,8 +3,8 @@
 //   auto& accounts = db.create_table<std::uint64_t, account>("accounts");       // database.hpp
 //   db.transact([&](auto& t) { t.insert(accounts, 7, account{.balance = 70}); });
 //
-// A row is trivially copyable, or has a schema (schema.hpp). A key is an integer or a std::string.
-// The table is ordered by its keys.
+// A row is trivially copyable, or has registered members (row_members.hpp), or a schema
+// (schema.hpp). A key is an integer or a std::string. The table is ordered by its keys.
 //
 // Thread-safety: all members except the destructor, from any thread.
 // Errors: std::bad_alloc. Then nothing has changed.
@@ -48,13 +48,14 @@
 #include <vector>
 
 #include "elidex/internal/log/checkpoint.hpp"
-#include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
 #include "elidex/internal/tree/codec.hpp"
 #include "elidex/internal/tree/tree_range.hpp"
 #include "elidex/internal/txn/errors.hpp"
 #include "elidex/internal/txn/record.hpp"
+#include "elidex/internal/txn/record_memory.hpp"
+#include "elidex/internal/txn/row_members.hpp"
 #include "elidex/internal/txn/schema.hpp"
 
 namespace elidex::internal {
@@ -138,14 +139,18 @@ struct unlinking_rule {
 // The part of a table that a transaction's notes and the storage need.
 class table_base {
  public:
+  // The size of rows that have no common size.
+  static constexpr std::size_t varying = 0;
+  static_assert(words_for(varying) == record_memory::any_room);
+
+  // `row_bytes`: of each row, or `varying`.
   table_base(std::string name, std::size_t row_bytes, std::string schema_text, row_locking locking)
       : name_(std::move(name)),
         schema_text_(std::move(schema_text)),
         row_bytes_(row_bytes),
-        row_words_(words_for(row_bytes)),
         locking_(locking),
-        pool_(record::bytes_for(words_for(row_bytes) + locking.words_behind_row), "record",
-              record::bytes_for(0)) {}
+        memory_(words_for(row_bytes), locking.words_behind_row),
+        retire_list_(this) {}
   virtual ~table_base() = default;
   table_base(const table_base&) = delete;
   table_base& operator=(const table_base&) = delete;
@@ -165,10 +170,16 @@ class table_base {
       refuse_other_database();
   }
   std::size_t row_bytes() const noexcept { return row_bytes_; }
-  // Empty if the rows are of a C++ type.
+  bool rows_vary() const noexcept { return row_bytes_ == varying; }
+  // Empty if the rows are of a C++ type without registered members.
   const std::string& schema_text() const noexcept { return schema_text_; }
-  std::size_t row_words() const noexcept { return row_words_; }
   const row_locking& locking() const noexcept { return locking_; }
+  // The distance between two records' addresses is at least this.
+  std::size_t record_distance() const noexcept { return memory_.record_distance(); }
+  // Whether words from a file are a row of this table.
+  virtual bool is_row(std::span<const std::uint64_t> words) const noexcept {
+    return words.size() == words_for(row_bytes_);
+  }
 
   virtual key_type_info key_type_of() const noexcept = 0;
   virtual std::string_view key_bytes(const record& one) const noexcept = 0;
@@ -179,13 +190,54 @@ class table_base {
   // Find a record by the bytes of its key. find_by_bytes() returns null if there is none.
   // get_or_create_by_bytes() returns null if the bytes are no key. The caller is pinned.
   virtual record* find_by_bytes(std::string_view key) const = 0;
-  virtual record* get_or_create_by_bytes(std::string_view key) = 0;
+  // `row_words`: of the row that a new record is for.
+  virtual record* get_or_create_by_bytes(std::string_view key, std::size_t row_words) = 0;
   // Writes all rows, each as some commit has left it, while other threads commit.
   virtual void write_rows(checkpoint_writer& to) = 0;
 
-  record::version* make_version() { return new (pool_.allocate()) record::version; }
+  // Makes a version for a row of this record.
+  record::version* make_version(const record& of) {
+    auto* const made = new (memory_.allocate(of.room())) record::version;
+    made->room = static_cast<std::uint32_t>(of.room());
+    return made;
+  }
+  // Frees versions that no thread can reach, and their bodies.
   void free_versions(record::version* first) noexcept {
-    while (first != nullptr) pool_.deallocate(std::exchange(first, first->older.load()));
+    while (first != nullptr) {
+      record::version* const older = first->older.load();
+      delete[] first->body();
+      memory_.deallocate(first, first->room);
+      first = older;
+    }
+  }
+  // Frees a record that no thread can reach, with its versions and bodies.
+  void destroy(record* one) noexcept {
+    free_versions(one->cut_versions(std::uint64_t(-1), one->stamp()));
+    delete[] one->body();
+    memory_.deallocate(one, one->room());
+  }
+  // For the commits of rows with bodies. A thread that read a body without a snapshot may still
+  // read it, so bodies are retired. One reservation allows both calls of retire_*() once. Null is
+  // nothing. reserve_retirement() throws std::bad_alloc.
+  void reserve_retirement() { retire_list_.reserve(); }
+  void unreserve_retirement() noexcept { retire_list_.unreserve(); }
+  void retire_versions(record::version* first) noexcept {
+    const record::version* with_body = first;
+    while (with_body != nullptr && with_body->body() == nullptr)
+      with_body = with_body->older.load();
+    if (with_body == nullptr) {
+      free_versions(first);
+    } else {
+      retire_list_.retire(first, [](void* self, void* dead) noexcept {
+        static_cast<table_base*>(self)->free_versions(static_cast<record::version*>(dead));
+      });
+    }
+  }
+  void retire_body(std::uint64_t* body) noexcept {
+    if (body == nullptr) return;
+    retire_list_.retire(body, [](void*, void* dead) noexcept {  //
+      delete[] static_cast<std::uint64_t*>(dead);
+    });
   }
 
   // Puts an absent record on the list of records to unlink. A record is on the list at most once: a
@@ -252,13 +304,9 @@ class table_base {
   // Unlinks the record if it is still in this state and the rule allows it. Returns whether it did.
   virtual bool unlink(record& one, commit_stamp state, unlinking_rule* rule) = 0;
 
-  void destroy(record* one) noexcept {
-    free_versions(one->cut_versions(std::uint64_t(-1), one->stamp()));
-    pool_.deallocate(one);
-  }
-
-  block_pool& pool() noexcept { return pool_; }
-  const block_pool& pool() const noexcept { return pool_; }
+  record_memory& memory() noexcept { return memory_; }
+  const record_memory& memory() const noexcept { return memory_; }
+  retire_list& retired() noexcept { return retire_list_; }
 
  private:
   struct absent_record {
@@ -288,12 +336,12 @@ class table_base {
   std::uint32_t id_ = 0;
   const table_base* indexed_ = nullptr;
   const std::size_t row_bytes_;
-  const void* owner_ = nullptr;  // beside row_words_, which every operation reads as well
-  const std::size_t row_words_;
+  const void* owner_ = nullptr;
   const row_locking locking_;
-  block_pool pool_;
+  record_memory memory_;
   mutable std::mutex absent_mutex_;
   std::vector<absent_record> absent_;
+  retire_list retire_list_;  // has records that the index no longer has, versions and bodies
 };
 
 // What the caller of keyed_table::get_or_create() expects.
@@ -312,8 +360,7 @@ class keyed_table : public table_base {
   };
 
   keyed_table(std::string name, std::size_t row_bytes, std::string schema_text, row_locking locking)
-      : table_base(std::move(name), row_bytes, std::move(schema_text), locking),
-        retire_list_(this) {}
+      : table_base(std::move(name), row_bytes, std::move(schema_text), locking) {}
   ~keyed_table() override {
     map_.scan(key_words<Key>::least(), std::size_t(-1), [&](auto&&, record* one) {
       key_words<Key>::drop(one->key());
@@ -326,16 +373,17 @@ class keyed_table : public table_base {
     const auto found = map_.get(key);
     return found ? *found : nullptr;
   }
-  // Returns the record of `key`, and makes one if there is none. `likely` only affects speed: it
-  // chooses what is tried first. prepare(record&) runs on each new record before it becomes
-  // visible. It may run several times, and may throw.
+  // Returns the record of `key`, and makes one if there is none, for a row of so many words.
+  // `likely` only affects speed: it chooses what is tried first. prepare(record&) runs on each new
+  // record before it becomes visible. It may run several times, and may throw.
   template <class Prepare = nothing>
-  record* get_or_create(key_likely_is likely, key_argument key, const Prepare& prepare = {}) {
+  record* get_or_create(key_likely_is likely, key_argument key, std::size_t row_words,
+                        const Prepare& prepare = {}) {
     if (likely == key_likely_is::present) {
       if (record* const found = find(key)) return found;
     }
     for (;;) {
-      if (record* const made = try_make(key, prepare)) return made;
+      if (record* const made = try_make(key, row_words, prepare)) return made;
       if (record* const found = find(key)) return found;
     }
   }
@@ -372,9 +420,9 @@ class keyed_table : public table_base {
     const auto found = key_words<Key>::from_bytes(key);
     return found ? find(*found) : nullptr;
   }
-  record* get_or_create_by_bytes(std::string_view key) override {
+  record* get_or_create_by_bytes(std::string_view key, std::size_t row_words) override {
     const auto found = key_words<Key>::from_bytes(key);
-    return found ? get_or_create(key_likely_is::present, *found) : nullptr;
+    return found ? get_or_create(key_likely_is::present, *found, row_words) : nullptr;
   }
   bool has_rows() const override {
     const epoch_pin pinned;
@@ -382,7 +430,7 @@ class keyed_table : public table_base {
                  [](const record* one) { return one->stamp().absent(); });
   }
   void write_rows(checkpoint_writer& to) override {
-    std::vector<std::uint64_t> row(row_words());
+    std::vector<std::uint64_t> buffer;
     Key next(key_words<Key>::least());
     for (bool more = true; more;) {
       const epoch_pin pinned;  // for rows_per_pin rows only
@@ -392,18 +440,16 @@ class keyed_table : public table_base {
           next = Key(key_words<Key>::of(one->key()));
           return false;
         }
-        const commit_stamp stamp = one->read(row);
-        if (stamp.absent()) return true;
-        to.add_row(id(), key_bytes(*one),
-                   {reinterpret_cast<const char*>(row.data()), row.size() * sizeof row[0]},
-                   stamp.word());
+        const record::seen_row row = one->read(buffer);
+        if (row.stamp.absent()) return true;
+        to.add_row(id(), key_bytes(*one), bytes_of(row.words), row.stamp.word());
         return true;
       });
     }
   }
 
   std::size_t memory_bytes() const noexcept {
-    return map_.memory_bytes() + pool().reserved_bytes();
+    return map_.memory_bytes() + memory().reserved_bytes();
   }
   Map& map() noexcept { return map_; }
 
@@ -455,52 +501,53 @@ class keyed_table : public table_base {
 
   // Returns null if there is a record already.
   template <class Prepare>
-  record* try_make(key_argument key, const Prepare& prepare) {
-    void* const memory = pool().allocate();
+  record* try_make(key_argument key, std::size_t row_words, const Prepare& prepare) {
+    const std::size_t room = memory().room_for(row_words);
+    void* const place = memory().allocate(room);
     std::uint64_t word = 0;
     bool kept = false;
     try {
       word = key_words<Key>::keep(key);
       kept = true;
-      record* const made = record::make(memory, row_words(), word);
-      if (locking().words_behind_row != 0) made->make_writer(row_words());
+      record* const made = record::make(place, room, word);
+      if (locking().words_behind_row != 0) made->make_writer();
       prepare(*made);
       if (map_.insert(key, made)) return made;
     } catch (...) {
       if (kept) key_words<Key>::drop(word);
-      pool().deallocate(memory);
+      memory().deallocate(place, room);
       throw;
     }
     key_words<Key>::drop(word);
-    pool().deallocate(memory);
+    memory().deallocate(place, room);
     return nullptr;
   }
 
   bool unlink(record& one, commit_stamp state, unlinking_rule* rule) override {
-    retire_list_.reserve();
+    retired().reserve();
     if (state.locked() || !one.try_lock(state)) {
-      retire_list_.unreserve();
+      retired().unreserve();
       return false;
     }
     try {
       if (rule != nullptr && !rule->allows(*this, one)) {
         one.unlock(state);
-        retire_list_.unreserve();
+        retired().unreserve();
         return false;
       }
       map_.erase(key_words<Key>::of(one.key()));
     } catch (...) {
       one.unlock(state);
-      retire_list_.unreserve();
+      retired().unreserve();
       throw;
     }
     one.unlock(state.as_dead());
-    retire_list_.retire(&one, [](void* self, void* dead) noexcept {
+    retired().retire(&one, [](void* self, void* dead) noexcept {
       auto* const gone = static_cast<record*>(dead);
       key_words<Key>::drop(gone->key());
-      static_cast<keyed_table*>(self)->destroy(gone);
+      static_cast<table_base*>(self)->destroy(gone);
     });
-    retire_list_.unreserve();
+    retired().unreserve();
     return true;
   }
 
@@ -510,32 +557,29 @@ class keyed_table : public table_base {
   static constexpr std::size_t rows_per_pin = 256;
 
   Map map_;
-  retire_list retire_list_;  // has records that map_ no longer has
 };
 
 template <class Key>
 concept table_key = integer_key<Key> || std::same_as<Key, std::string>;
 
 // A table whose rows are of a C++ type.
-template <table_key Key, class Row, class Map>
+template <table_key Key, table_row Row, class Map>
 class table : public keyed_table<Key, Map> {
-  static_assert(plain_value<Row>, "rows are trivially copyable and default-constructible");
-  static_assert(sizeof(Row) <= row_bytes_max, "a row that is larger than row_bytes_max");
+  using codec = row_codec<Row>;
 
  public:
   using row_type = Row;
   explicit table(std::string name, row_locking locking = {})
-      : keyed_table<Key, Map>(std::move(name), sizeof(Row), {}, locking) {}
+      : keyed_table<Key, Map>(std::move(name), codec::row_bytes, codec::schema_text(), locking) {}
 
-  // Convert between a row and its words.
-  static Row row_of(std::span<const std::uint64_t> words) noexcept {
-    Row made;
-    std::memcpy(static_cast<void*>(&made), words.data(), sizeof made);
-    return made;
-  }
+  // Convert between a row and its words. word_count() and write_words() throw row_too_large.
+  static Row row_of(std::span<const std::uint64_t> words) { return codec::row_of(words); }
+  static std::size_t word_count(const Row& row) { return codec::word_count(row); }
   static void write_words(const Row& from, std::span<std::uint64_t> to) noexcept {
-    to.back() = 0;
-    std::memcpy(to.data(), &from, sizeof from);
+    codec::write_words(from, to);
+  }
+  bool is_row(std::span<const std::uint64_t> words) const noexcept override {
+    return codec::is_row(words);
   }
 };
 
@@ -550,16 +594,22 @@ class schema_table : public keyed_table<Key, Map> {
 
   // Returns the schema of the rows.
   const schema& columns() const noexcept { return columns_; }
-  // Returns a row of zeros and empty texts.
+  // Returns a row of zeros and empty texts. Columns that may be null are null.
   row make_row() const { return row(columns_); }
 
   row row_of(std::span<const std::uint64_t> words) const { return row(columns_, words); }
   // Throws schema_mismatch.
-  void write_words(const row& from, std::span<std::uint64_t> to) const {
+  std::size_t word_count(const row& from) const {
     if (from.columns() != columns_)
       throw schema_mismatch(this->name() + ": a row of another schema");
     if (from.words().empty()) throw schema_mismatch(this->name() + ": a row that was moved from");
+    return from.words().size();
+  }
+  void write_words(const row& from, std::span<std::uint64_t> to) const noexcept {
     std::copy(from.words().begin(), from.words().end(), to.begin());
+  }
+  bool is_row(std::span<const std::uint64_t> words) const noexcept override {
+    return columns_.is_row(words);
   }
 
  private:

@@ -64,11 +64,11 @@ class transaction : private transaction_context, public table_scans<transaction>
   void insert(Table& table, const Key& key, const typename Table::row_type& row) {
     check_is_ours(table);
     make_room();
-    std::uint64_t* const words = words_of(table, row);
+    const std::span<const std::uint64_t> words = words_of(table, row);
     for (;;) {
-      record& r = *table.get_or_create(key_likely_is::absent, argument<Table>(key));
+      record& r = *table.get_or_create(key_likely_is::absent, argument<Table>(key), words.size());
       if (write* const mine = own(r)) {
-        if (mine->words != nullptr)
+        if (!mine->erases())
           throw duplicate_key(table.name() +
                               ": insert: key is present (expected an absent key, or upsert())");
         mine->words = words;
@@ -91,9 +91,9 @@ class transaction : private transaction_context, public table_scans<transaction>
   void upsert(Table& table, const Key& key, const typename Table::row_type& row) {
     check_is_ours(table);
     make_room();
-    std::uint64_t* const words = words_of(table, row);
+    const std::span<const std::uint64_t> words = words_of(table, row);
     for (;;) {
-      record& r = *table.get_or_create(key_likely_is::present, argument<Table>(key));
+      record& r = *table.get_or_create(key_likely_is::present, argument<Table>(key), words.size());
       if (write* const mine = own(r)) {
         mine->words = words;
         return;
@@ -114,11 +114,11 @@ class transaction : private transaction_context, public table_scans<transaction>
     check_is_ours(table);
     const auto [r, words] = find_row(table, argument<Table>(key), true);
     if (words.empty()) return false;
-    const std::uint64_t* const before = kept_for_log(words);
+    const std::span<const std::uint64_t> before = kept_for_log(words);
     auto row = table.row_of(words);
     change(row);
     make_room();
-    std::uint64_t* const changed = words_of(table, row);
+    const std::span<const std::uint64_t> changed = words_of(table, row);
     if (write* const mine = own(*r)) {
       mine->words = changed;
     } else {
@@ -136,9 +136,9 @@ class transaction : private transaction_context, public table_scans<transaction>
     if (words.empty()) return false;
     make_room();
     if (write* const mine = own(*r)) {
-      mine->words = nullptr;
+      mine->words = {};
     } else {
-      note_write(table, *r, nullptr, false);
+      note_write(table, *r, {}, false);
     }
     return true;
   }
@@ -163,7 +163,7 @@ void transaction::scan_range(Table& table, const typename Table::range& which, F
       if (!inserted(*one)) watched->seen.push_back(one);  // may throw
       watched->last = one;
     }
-    const auto words = read_record(table, *one, note);
+    const auto words = read_record(*one, note);
     // A dead record has left the index. The range has changed, so it will not validate.
     if (!words || words->empty()) return true;
     const typename Table::key_argument key = key_words<key_type>::of(one->key());

@@ -54,13 +54,19 @@ class transaction_context {
   struct write {
     record* row;
     table_base* of;
-    std::uint64_t* words;  // null: erase
-    bool inserts;          // the record was absent when it was first written
-    // For the log: the row as it is until this commits. Null: unknown, or there is no log.
-    const std::uint64_t* before = nullptr;
+    std::span<const std::uint64_t> words;  // empty: erase
+    bool inserts;                          // the record was absent when it was first written
+    // For rows with bodies: the table has reserved room for what this write retires.
+    bool may_retire = false;
+    // For the log: the row as it is until this commits. Empty: unknown, or there is no log.
+    std::span<const std::uint64_t> before{};
     record::version* spare = nullptr;    // for the old row, if a snapshot may need it
     record::version* cut_off = nullptr;  // versions that no snapshot can need any more
+    std::uint64_t* body = nullptr;       // a copy of `words`, if they are longer than the room
+    std::uint64_t* old_body = nullptr;   // of the row that was overwritten, if no version has it
     commit_stamp had{};
+
+    bool erases() const noexcept { return words.empty(); }
   };
 
   // The memory of a transaction, for the next one to use again.
@@ -103,18 +109,12 @@ class transaction_context {
     redo_log::commit& record = logged_.emplace(*log_);
     for (const write& w : writes_) {
       const std::string_view key = w.of->key_bytes(*w.row);
-      if (w.words == nullptr) {
+      if (w.erases()) {
         record.erase(w.of->id(), key);
+      } else if (w.before.empty()) {
+        record.upsert(w.of->id(), key, bytes_of(w.words));
       } else {
-        const auto bytes = [&](const std::uint64_t* words) {
-          return std::string_view(reinterpret_cast<const char*>(words),
-                                  w.of->row_words() * sizeof *words);
-        };
-        if (w.before == nullptr) {
-          record.upsert(w.of->id(), key, bytes(w.words));
-        } else {
-          record.change(w.of->id(), key, bytes(w.before), bytes(w.words));
-        }
+        record.change(w.of->id(), key, bytes_of(w.before), bytes_of(w.words));
       }
     }
     record.seal();
@@ -141,7 +141,7 @@ class transaction_context {
   std::size_t note_absent_records(bool committed) noexcept {
     std::size_t many = 0;
     for (const write& w : writes_) {
-      if (committed ? w.words != nullptr : !w.inserts) continue;
+      if (committed ? !w.erases() : !w.inserts) continue;
       w.of->note_absent(*w.row);
       ++many;
     }
@@ -203,18 +203,19 @@ class transaction_context {
   }
 
   template <class Table>
-  std::uint64_t* words_of(const Table& table, const typename Table::row_type& row) {
-    std::uint64_t* const words = arena_.allocate(table.row_words());
-    table.write_words(row, {words, table.row_words()});
+  std::span<const std::uint64_t> words_of(const Table& table, const typename Table::row_type& row) {
+    const std::size_t many = table.word_count(row);
+    const std::span<std::uint64_t> words(arena_.allocate(many), many);
+    table.write_words(row, words);
     return words;
   }
 
-  // Returns a copy of a row that was read and may be changed. Null without a log.
-  const std::uint64_t* kept_for_log(std::span<const std::uint64_t> words) {
-    if (log_ == nullptr) return nullptr;
+  // Returns a copy of a row that was read and may be changed. Empty without a log.
+  std::span<const std::uint64_t> kept_for_log(std::span<const std::uint64_t> words) {
+    if (log_ == nullptr) return {};
     std::uint64_t* const kept = arena_.allocate(words.size());
     std::copy(words.begin(), words.end(), kept);
-    return kept;
+    return {kept, words.size()};
   }
 
   // The row as the transaction sees it, and its record if there is one. `words` is valid until the
@@ -232,25 +233,18 @@ class transaction_context {
           observations_.push_back(std::make_unique<absence<Table>>(table, key));
         return {nullptr, {}};
       }
-      const std::optional<std::span<const std::uint64_t>> words = read_record(table, *found, note);
+      const std::optional<std::span<const std::uint64_t>> words = read_record(*found, note);
       if (words) return {found, *words};
     }
   }
   // Returns no value if the record is dead.
-  std::optional<std::span<const std::uint64_t>> read_record(const table_base& table, record& r,
-                                                            bool note) {
-    if (const write* const mine = own(r)) {
-      if (mine->words == nullptr) return std::span<const std::uint64_t>();
-      return std::span<const std::uint64_t>(mine->words, table.row_words());
-    }
-    if (last_row_.size() < table.row_words()) last_row_.resize(table.row_words());
-    const std::span<std::uint64_t> into(last_row_.data(), table.row_words());
-    const commit_stamp seen = r.read(into);
-    if (seen.dead()) return std::nullopt;
-    note_seen(seen);
-    if (note) reads_.push_back({&r, seen});  // may throw: no make_room() before
-    if (seen.absent()) return std::span<const std::uint64_t>();
-    return into;
+  std::optional<std::span<const std::uint64_t>> read_record(record& r, bool note) {
+    if (const write* const mine = own(r)) return mine->words;
+    const record::seen_row seen = r.read(last_row_);
+    if (seen.stamp.dead()) return std::nullopt;
+    note_seen(seen.stamp);
+    if (note) reads_.push_back({&r, seen.stamp});  // may throw: no make_room() before
+    return seen.words;
   }
 
   write* own(const record& r) noexcept {
@@ -294,8 +288,9 @@ class transaction_context {
     if (writes_.size() >= unindexed_writes_max) places_.reserve(writes_.size() + 1);
   }
   // To be called after make_room().
-  write& note_write(table_base& table, record& r, std::uint64_t* words, bool inserts) noexcept {
-    writes_.push_back({&r, &table, words, inserts, nullptr, nullptr, nullptr, {}});
+  write& note_write(table_base& table, record& r, std::span<const std::uint64_t> words,
+                    bool inserts) noexcept {
+    writes_.push_back({.row = &r, .of = &table, .words = words, .inserts = inserts});
     if (writes_.size() > unindexed_writes_max) {
       const std::size_t first = writes_.size() == unindexed_writes_max + 1 ? 0 : writes_.size() - 1;
       for (std::size_t i = first; i < writes_.size(); ++i) places_.add(*writes_[i].row, i);
@@ -371,7 +366,14 @@ inline transaction_context::transaction_context(memory& notes, isolation level,
 inline transaction_context::~transaction_context() {
   for (write& w : writes_) {
     w.of->free_versions(w.spare);
-    w.of->free_versions(w.cut_off);
+    if (!w.may_retire) {
+      w.of->free_versions(w.cut_off);
+      continue;
+    }
+    delete[] w.body;
+    w.of->retire_body(w.old_body);
+    w.of->retire_versions(w.cut_off);
+    w.of->unreserve_retirement();
   }
   reads_.clear();
   writes_.clear();

@@ -87,8 +87,7 @@ class two_phase_locking {
       } ends{asking_};
       return asking_.lock_record(at, lock_mode::exclusive, lock_kind::insert_intention,
                                  lock_owner_id{}, nanoseconds::zero()) == lock_outcome::granted &&
-             asking_.lock_record(at, lock_mode::exclusive, lock_kind::record,
-                                 erased.writer(table.row_words()),
+             asking_.lock_record(at, lock_mode::exclusive, lock_kind::record, erased.writer(),
                                  nanoseconds::zero()) == lock_outcome::granted;
     }
 

@@ -129,14 +129,14 @@ struct looks_again {
 // function that catches it changes nothing: the transaction stays doomed.
 struct lock_refused {};
 
-// Derived from the record's address: a page for each 16 KiB, a heap number for each block of the
-// pool.
+// Derived from the record's address: a heap number for each possible place of a record, and a page
+// for each 16 KiB, or 8 KiB if rows vary.
 inline record_address lock_address(const table_base& table, const record& row) noexcept {
-  constexpr std::uint64_t page_bytes =
-      std::uint64_t{record_address::heap_numbers} * block_pool::block_alignment;
+  const std::uint64_t distance = table.record_distance();
+  const std::uint64_t page_bytes = record_address::heap_numbers * distance;
   const auto address = reinterpret_cast<std::uintptr_t>(&row);
   return {.space = table.locking().space,
-          .heap = static_cast<std::uint32_t>(address % page_bytes / block_pool::block_alignment),
+          .heap = static_cast<std::uint32_t>(address % page_bytes / distance),
           .page = address / page_bytes};
 }
 // Names the gap behind the last record. No record's page is 0.
@@ -207,6 +207,8 @@ class two_phase_transaction : private transaction_context,
   struct row_seen {
     const record* row;
     Key key;
+    std::size_t first_word;
+    std::size_t words;  // 0: the snapshot sees no row
   };
 
   bool reads_with_locks() const noexcept { return level() == isolation::serializable; }
@@ -262,7 +264,7 @@ class two_phase_transaction : private transaction_context,
     return [this, &table, &made](record& fresh) {
       // This cannot wait, because the caller is pinned. It is refused if another transaction still
       // has a lock of the record that was in this memory before.
-      if (locks_.write_record(lock_address(table, fresh), fresh.writer(table.row_words()),
+      if (locks_.write_record(lock_address(table, fresh), fresh.writer(),
                               std::chrono::nanoseconds::zero()) != lock_outcome::granted)
         refuse();
       made = &fresh;
@@ -304,19 +306,21 @@ class two_phase_transaction : private transaction_context,
   // --- rows
 
   // For a locked record, which is not dead. Returns an empty span if there is no row.
-  std::span<const std::uint64_t> read_locked(const table_base& table, record& r) {
+  std::span<const std::uint64_t> read_locked(record& r) {
     // NOLINTNEXTLINE(bugprone-unchecked-optional-access): not dead, so read
-    return *read_record(table, r, false);
+    return *read_record(r, false);
   }
-  commit_stamp read_snapshot(const record& from, std::span<std::uint64_t> into) noexcept {
-    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): who reads a moment has one
-    const commit_stamp seen = from.read_as_of(snapshot_->group(), into);
-    note_seen(seen);
-    return seen;
+  // Returns an empty span if there is no row. Overwrites last_row_.
+  std::span<const std::uint64_t> read_snapshot(const record& from) {
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): the caller reads a moment, so it has one
+    const record::seen_row seen = from.read_as_of(snapshot_->group(), last_row_);
+    note_seen(seen.stamp);
+    return seen.words;
   }
   // To be called after make_room().
   template <class Table>
-  void write_locked(Table& table, record& r, std::uint64_t* words, commit_stamp had) {
+  void write_locked(Table& table, record& r, std::span<const std::uint64_t> words,
+                    commit_stamp had) {
     if (had == commit_stamp()) {
       try {
         ask_for_gap(table, r);
@@ -381,7 +385,7 @@ record* two_phase_transaction<LockSystem, Phantoms>::lock_existing(Table& table,
       }
       if (own(*found) != nullptr) return found;
       const record_address at = lock_address(table, *found);
-      auto& writer = found->writer(table.row_words());
+      auto& writer = found->writer();
       const lock_outcome outcome = mode == lock_mode::exclusive
                                        ? locks_.request_write(at, writer)
                                        : locks_.request_record(at, mode, lock_kind::record, writer);
@@ -400,9 +404,7 @@ record& two_phase_transaction<LockSystem, Phantoms>::lock_or_make(Table& table, 
       const record* made = nullptr;
       record& found = *find(locking_what_is_made(table, made));
       if (&found == made || own(found) != nullptr) return found;
-      if (!granted(
-              locks_.request_write(lock_address(table, found), found.writer(table.row_words()))))
-        break;
+      if (!granted(locks_.request_write(lock_address(table, found), found.writer()))) break;
       if (!is_gone(found)) return found;
     }
   }
@@ -454,9 +456,8 @@ bool two_phase_transaction<LockSystem, Phantoms>::lock_next(Table& table,
         const auto known = std::find(locked.begin(), locked.end(), one);
         if (known == locked.end()) {
           news = true;
-          waits =
-              !granted(locks_.request_record(lock_address(table, *one), lock_mode::shared,
-                                             lock_kind::next_key, one->writer(table.row_words())));
+          waits = !granted(locks_.request_record(lock_address(table, *one), lock_mode::shared,
+                                                 lock_kind::next_key, one->writer()));
           if (waits || is_gone(*one)) return false;
         }
       }
@@ -528,7 +529,7 @@ std::optional<typename Table::row_type> two_phase_transaction<LockSystem, Phanto
   if (reads_with_locks()) {
     lock_table(table, lock_mode::intention_shared);
     const record* const found = lock_existing(table, wanted, lock_mode::shared, true);
-    if (found != nullptr) words = read_locked(table, const_cast<record&>(*found));
+    if (found != nullptr) words = read_locked(const_cast<record&>(*found));
     if (words.empty()) return std::nullopt;
     return table.row_of(words);
   }
@@ -538,10 +539,9 @@ std::optional<typename Table::row_type> two_phase_transaction<LockSystem, Phanto
     const record* const found = table.find(wanted);
     if (found == nullptr) return std::nullopt;
     if (own(*found) == nullptr) {
-      if (last_row_.size() < table.row_words()) last_row_.resize(table.row_words());
-      const std::span<std::uint64_t> into(last_row_.data(), table.row_words());
-      if (read_snapshot(*found, into).absent()) return std::nullopt;
-      return table.row_of(into);
+      words = read_snapshot(*found);
+      if (words.empty()) return std::nullopt;
+      return table.row_of(words);
     }
   }
   words = find_row(table, wanted, false).words;
@@ -556,12 +556,13 @@ void two_phase_transaction<LockSystem, Phantoms>::insert(Table& table, const Key
   check_is_ours(table);
   lock_table(table, lock_mode::intention_exclusive);
   make_room();
-  std::uint64_t* const words = words_of(table, row);
+  const std::span<const std::uint64_t> words = words_of(table, row);
   record& r = lock_or_make(table, [&](const auto& lock_made) {  //
-    return table.get_or_create(key_likely_is::absent, argument<Table>(key), lock_made);
+    return table.get_or_create(key_likely_is::absent, argument<Table>(key), words.size(),
+                               lock_made);
   });
   if (write* const mine = own(r)) {
-    if (mine->words != nullptr)
+    if (!mine->erases())
       throw duplicate_key(table.name() +
                           ": insert: key is present (expected an absent key, or upsert())");
     mine->words = words;
@@ -582,9 +583,10 @@ void two_phase_transaction<LockSystem, Phantoms>::upsert(Table& table, const Key
   check_is_ours(table);
   lock_table(table, lock_mode::intention_exclusive);
   make_room();
-  std::uint64_t* const words = words_of(table, row);
+  const std::span<const std::uint64_t> words = words_of(table, row);
   record& r = lock_or_make(table, [&](const auto& lock_made) {  //
-    return table.get_or_create(key_likely_is::present, argument<Table>(key), lock_made);
+    return table.get_or_create(key_likely_is::present, argument<Table>(key), words.size(),
+                               lock_made);
   });
   if (write* const mine = own(r)) {
     mine->words = words;
@@ -602,14 +604,14 @@ bool two_phase_transaction<LockSystem, Phantoms>::update(Table& table, const Key
   record* const r =
       lock_existing(table, argument<Table>(key), lock_mode::exclusive, reads_with_locks());
   if (r == nullptr) return false;
-  const std::span<const std::uint64_t> words = read_locked(table, *r);
+  const std::span<const std::uint64_t> words = read_locked(*r);
   if (words.empty()) return false;
   // the locked row stays as it is
-  const std::uint64_t* const before = kept_for_log(words);
+  const std::span<const std::uint64_t> before = kept_for_log(words);
   auto row = table.row_of(words);
   change(row);
   make_room();
-  std::uint64_t* const changed = words_of(table, row);
+  const std::span<const std::uint64_t> changed = words_of(table, row);
   if (write* const mine = own(*r)) {
     mine->words = changed;
   } else {
@@ -626,12 +628,12 @@ bool two_phase_transaction<LockSystem, Phantoms>::erase(Table& table, const Key&
   lock_table(table, lock_mode::intention_exclusive);
   record* const r =
       lock_existing(table, argument<Table>(key), lock_mode::exclusive, reads_with_locks());
-  if (r == nullptr || read_locked(table, *r).empty()) return false;
+  if (r == nullptr || read_locked(*r).empty()) return false;
   make_room();
   if (write* const mine = own(*r)) {
-    mine->words = nullptr;
+    mine->words = {};
   } else {
-    write_locked(table, *r, nullptr, r->unlocked_stamp());
+    write_locked(table, *r, {}, r->unlocked_stamp());
   }
   return true;
 }
@@ -672,7 +674,7 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_locked(Table& table,
   for (bool all = false; !all; begins = false) {
     all = lock_next(table, rest, begins, wanted, locked);
     for (record* const one : locked) {
-      const std::span<const std::uint64_t> words = read_locked(table, *one);
+      const std::span<const std::uint64_t> words = read_locked(*one);
       if (words.empty()) continue;
       const typename Table::key_argument key = key_words<key_type>::of(one->key());
       const auto row = table.row_of(words);
@@ -691,7 +693,6 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(Table& table,
                                                                 Fn& fn) {
   using key_type = typename Table::key_type;
   using key_argument = typename Table::key_argument;
-  const std::size_t row_words = table.row_words();
   std::vector<row_seen<key_type>> seen;
   std::vector<std::uint64_t> rows;
   std::optional<key_type> last;  // the key of the last row seen
@@ -700,6 +701,7 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(Table& table,
     // No pin while fn runs: rows that the snapshot sees, and locked rows, are not unlinked
     // meanwhile.
     seen.clear();
+    rows.clear();
     more = false;
     {
       const epoch_pin pinned;
@@ -708,19 +710,18 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(Table& table,
           more = true;
           return false;
         }
-        rows.resize((seen.size() + 1) * row_words);
-        const std::span<std::uint64_t> into(rows.data() + seen.size() * row_words, row_words);
-        if (!read_snapshot(*one, into).absent() || own(*one) != nullptr)
-          seen.push_back({one, key_type(key_words<key_type>::of(one->key()))});
+        const std::span<const std::uint64_t> row = read_snapshot(*one);
+        if (row.empty() && own(*one) == nullptr) return true;
+        seen.push_back(
+            {one, key_type(key_words<key_type>::of(one->key())), rows.size(), row.size()});
+        rows.insert(rows.end(), row.begin(), row.end());
         return true;
       });
     }
     for (std::size_t i = 0; i < seen.size(); ++i) {
-      std::span<const std::uint64_t> words(rows.data() + i * row_words, row_words);
-      if (const write* const mine = own(*seen[i].row)) {
-        if (mine->words == nullptr) continue;
-        words = {mine->words, row_words};
-      }
+      std::span<const std::uint64_t> words(rows.data() + seen[i].first_word, seen[i].words);
+      if (const write* const mine = own(*seen[i].row)) words = mine->words;
+      if (words.empty()) continue;
       const key_argument key = seen[i].key;
       const auto row = table.row_of(words);
       if (!visits_on(fn, key, row)) return;

@@ -1,0 +1,62 @@
+#include "elidex/internal/txn/record_memory.hpp"
+
+#include <mutex>
+
+#include "elidex/internal/txn/record.hpp"
+
+namespace elidex::internal {
+namespace {
+
+using classes = record_memory::classes;
+
+// Classes are in the order of their rooms, and none is missing.
+constexpr bool classes_are_dense() {
+  std::size_t before = 0;
+  for (std::size_t words = 1; words <= record_memory::room_max; ++words) {
+    const std::size_t room = classes::room_for(words);
+    const std::size_t index = classes::index_of(room);
+    if (room < words || (room - words) * 8 > words) return false;
+    if (words > 1 && index != before && index != before + 1) return false;
+    before = index;
+  }
+  return before + 1 == classes::count;
+}
+static_assert(classes_are_dense());
+
+}  // namespace
+
+record_memory::record_memory(std::size_t room, std::size_t words_behind)
+    : room_(room),
+      words_behind_(words_behind),
+      one_(record::bytes_for(room + words_behind), "record", record::bytes_for(0)),
+      pools_(room == any_room ? std::make_unique<pools>() : nullptr) {}
+
+record_memory::~record_memory() {
+  if (!pools_) return;
+  for (const std::atomic<block_pool*>& one : *pools_) delete one.load();
+}
+
+block_pool& record_memory::make_pool(std::size_t room) {
+  const std::lock_guard guard(making_);
+  std::atomic<block_pool*>& place = (*pools_)[classes::index_of(room)];
+  // relaxed: only the holder of the lock changes it.
+  block_pool* made = place.load(std::memory_order_relaxed);
+  if (made == nullptr) {
+    made = new block_pool(record::bytes_for(room + words_behind_), "record", record::bytes_for(0),
+                          default_memory, alignof(record));
+    // release: pairs with the acquires of the readers.
+    place.store(made, std::memory_order_release);
+  }
+  return *made;
+}
+
+std::size_t record_memory::reserved_bytes() const noexcept {
+  std::size_t bytes = one_.reserved_bytes();
+  if (!pools_) return bytes;
+  for (const std::atomic<block_pool*>& one : *pools_) {
+    if (const block_pool* const made = one.load()) bytes += made->reserved_bytes();
+  }
+  return bytes;
+}
+
+}  // namespace elidex::internal
