@@ -82,6 +82,7 @@ void add_repro_command(command_parser& app);
 void add_elide_command(command_parser& app);
 void add_column_load_command(command_parser& column);
 void add_column_query_command(command_parser& column);
+void add_database_commands(command_parser& db);
 void add_report_command(command_parser& app);
 
 // Flags of several commands.

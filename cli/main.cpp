@@ -44,6 +44,8 @@ int main(int argc, char** argv) {
   command_parser column = app.add_command("column", "a column of a CSV file in elidex::column");
   add_column_load_command(column);
   add_column_query_command(column);
+  command_parser db = app.add_command("db", "the directory of a database");
+  add_database_commands(db);
   add_report_command(app);
   try {
     return app.run(argc, argv);

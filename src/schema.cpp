@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
-#include <limits>
 #include <stdexcept>
 
 #include "elidex/internal/txn/errors.hpp"
@@ -120,7 +120,7 @@ void schema::place_in_slots(layout& of) {
     if (words * sizeof(std::uint64_t) > row_bytes_max)
       throw row_too_large(one.name + ": with this column rows have more than 65536 bytes");
   }
-  of.has_slots = true;
+  of.how = layout::kind::slots;
   of.row_bytes = words * sizeof(std::uint64_t);
 }
 
@@ -153,9 +153,117 @@ schema::schema(std::vector<column_definition> columns, form wanted) {
   layout_ = std::move(made);
 }
 
+namespace {
+
+// A column as a directory describes it. `offset`: of a member of a C++ type.
+struct described_column {
+  column_definition definition;
+  std::optional<std::size_t> offset;
+};
+
+// Reads descriptions: see describe(), and plain_row_codec in row_members.hpp.
+class description_reader {
+ public:
+  explicit description_reader(std::string_view text) : rest_(text) {}
+
+  bool has_more() const noexcept { return !rest_.empty(); }
+  described_column next() {
+    described_column found;
+    const std::size_t name_bytes = number();
+    skip(":");
+    if (name_bytes > rest_.size()) refuse();
+    found.definition.name = rest_.substr(0, name_bytes);
+    rest_.remove_prefix(name_bytes);
+    skip(" ");
+    found.definition.type = type();
+    if (takes(" ") && !rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9') {
+      found.definition.text_bytes_max = number();
+      takes(" ");
+    }
+    found.definition.nullable = takes("null");
+    takes(" ");
+    if (takes("@")) found.offset = number();
+    if (has_more()) skip(", ");
+    return found;
+  }
+
+ private:
+  [[noreturn]] static void refuse() {
+    throw schema_mismatch("a schema that this version cannot read");
+  }
+  bool takes(std::string_view token) {
+    if (!rest_.starts_with(token)) return false;
+    rest_.remove_prefix(token.size());
+    return true;
+  }
+  void skip(std::string_view token) {
+    if (!takes(token)) refuse();
+  }
+  std::size_t number() {
+    std::size_t value = 0;
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    if (error != std::errc()) refuse();
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    return value;
+  }
+  column_type type() {
+    const std::string_view name = rest_.substr(0, rest_.find_first_of(" ,"));
+    for (std::size_t i = 0; i < type_names.size(); ++i) {
+      if (name != type_names[i]) continue;
+      rest_.remove_prefix(name.size());
+      return static_cast<column_type>(i);
+    }
+    refuse();
+  }
+
+  std::string_view rest_;
+};
+
+std::size_t bytes_of_member(const column_definition& column) {
+  return is_text(column.type) ? column.text_bytes_max : packed_bytes(column.type);
+}
+
+}  // namespace
+
+schema schema::of_directory(std::string_view text, std::size_t row_bytes) {
+  std::vector<column_definition> columns;
+  std::vector<packed_place> places;
+  if (text.empty()) {
+    columns.push_back({.name = "row", .type = column_type::bytes, .text_bytes_max = row_bytes});
+    places.emplace_back();
+  }
+  for (description_reader reader(text); reader.has_more();) {
+    described_column one = reader.next();
+    if (one.offset) {
+      if (*one.offset > row_bytes || bytes_of_member(one.definition) > row_bytes - *one.offset)
+        throw schema_mismatch(one.definition.name + ": a column outside of its row");
+      places.push_back({.offset = *one.offset});
+    }
+    columns.push_back(std::move(one.definition));
+  }
+  if (places.empty()) {
+    schema made(columns);
+    if (made.row_bytes() != row_bytes) made = schema(std::move(columns), form::packed);
+    return made;
+  }
+  check(columns);
+  if (places.size() != columns.size())
+    throw schema_mismatch("a schema in which some columns have offsets");
+  std::shared_ptr<layout> made(new layout);
+  made->how = layout::kind::placed;
+  made->row_bytes = row_bytes;
+  made->columns = std::move(columns);
+  made->places = std::move(places);
+  made->text = text;
+  schema result;
+  result.layout_ = std::move(made);
+  return result;
+}
+
 bool schema::is_row(std::span<const std::uint64_t> words) const noexcept {
   const layout& of = *layout_;
-  if (of.row_bytes != 0 && words.size_bytes() != of.row_bytes) return false;
+  if (of.row_bytes != 0 && words.size() != words_for(of.row_bytes)) return false;
+  if (of.how == layout::kind::placed) return true;
   if (words.size_bytes() < of.packed.fixed_bytes || words.size_bytes() > varying_row_bytes_max)
     return false;
   const packed_reader reader(of.packed, words);
@@ -163,9 +271,10 @@ bool schema::is_row(std::span<const std::uint64_t> words) const noexcept {
   for (std::size_t i = 0; i < of.columns.size(); ++i) {
     if (!is_text(of.columns[i].type)) continue;
     const std::size_t said = reader.number<std::uint32_t>(of.places[i]);
-    const std::size_t length = of.has_slots ? said : said - end;
+    const bool packed = of.how == layout::kind::packed;
+    const std::size_t length = packed ? said - end : said;
     const std::size_t longest = of.columns[i].text_bytes_max;
-    if ((!of.has_slots && said < end) || (longest != 0 && length > longest)) return false;
+    if ((packed && said < end) || (longest != 0 && length > longest)) return false;
     end = said;
   }
   return of.row_bytes != 0 || words_for(of.packed.fixed_bytes + end) == words.size();
@@ -234,9 +343,15 @@ std::span<const std::byte> row::bytes(std::string_view column) const {
 std::string_view row::text_at(std::size_t column) const noexcept {
   const schema::layout& of = *columns_.layout_;
   const packed_place& at = of.places[column];
-  if (!of.has_slots) return reader().text(at);
-  return {reinterpret_cast<const char*>(words_.data()) + at.offset + sizeof(std::uint32_t),
-          reader().number<std::uint32_t>(at)};
+  const auto* const begin = reinterpret_cast<const char*>(words_.data()) + at.offset;
+  switch (of.how) {
+    case schema::layout::kind::slots:
+      return {begin + sizeof(std::uint32_t), reader().number<std::uint32_t>(at)};
+    case schema::layout::kind::placed:
+      return {begin, of.columns[column].text_bytes_max};
+    default:
+      return reader().text(at);
+  }
 }
 bool row::is_null(std::string_view column) const {
   return reader().is_null(columns_.layout_->places[column_index(column)]);
@@ -295,21 +410,29 @@ row& row::set_text(std::string_view column, column_type type, std::string_view v
   if (definition.text_bytes_max != 0 && value.size() > definition.text_bytes_max)
     throw row_too_large(std::string(column) + ": a text of " + std::to_string(value.size()) +
                         " bytes; it takes at most " + std::to_string(definition.text_bytes_max));
-  if (columns_.layout_->has_slots) {
-    set_slot(which, value);
-  } else {
+  if (columns_.layout_->how == schema::layout::kind::packed) {
     set_packed_text(which, value);
     mark_null(which, false);
+  } else {
+    set_slot(which, value);
   }
   return *this;
 }
 // What is left of a longer text would make equal rows differ.
 void row::set_slot(std::size_t column, std::string_view value) {
-  const auto length = static_cast<std::uint32_t>(value.size());
-  std::string bytes(slot_words(columns_.columns()[column]) * sizeof(std::uint64_t), '\0');
-  std::memcpy(bytes.data(), &length, sizeof length);
-  if (length != 0) std::memcpy(bytes.data() + sizeof length, value.data(), value.size());
-  write_bytes(columns_.layout_->places[column].offset, bytes.data(), bytes.size());
+  const schema::layout& of = *columns_.layout_;
+  const column_definition& definition = of.columns[column];
+  std::string bytes;
+  if (of.how == schema::layout::kind::slots) {
+    const auto length = static_cast<std::uint32_t>(value.size());
+    bytes.append(reinterpret_cast<const char*>(&length), sizeof length);
+    bytes.append(value);
+    bytes.resize(slot_words(definition) * sizeof(std::uint64_t));
+  } else {
+    bytes = value;
+    bytes.resize(definition.text_bytes_max);
+  }
+  write_bytes(of.places[column].offset, bytes.data(), bytes.size());
 }
 // Writes the row again, with the texts behind this one moved.
 void row::set_packed_text(std::size_t column, std::string_view value) {

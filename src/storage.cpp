@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -66,7 +68,9 @@ class storage::loading {
  public:
   static constexpr std::uint32_t numbers_max = 1U << 20;
 
-  explicit loading(std::span<table_base* const> tables) : tables_(tables) {}
+  // `make`: null if there must be no other tables.
+  loading(std::span<table_base* const> tables, const table_maker* make)
+      : tables_(tables.begin(), tables.end()), make_(make) {}
 
   void operator()(const log_entry& entry) {
     if (entry.table == catalog_table) {
@@ -93,36 +97,88 @@ class storage::loading {
               by_number_[changed_before_erased_.begin()->first]->name() + " that is not there");
   }
   std::uint32_t numbers() const noexcept { return static_cast<std::uint32_t>(by_number_.size()); }
+  // Moves the rows of tables whose columns have changed. Returns whether there were any.
+  bool convert_rows() {
+    for (changed_table& one : changed_) {
+      const epoch_pin pinned;
+      one.before->for_each_record([&](const record& there) { convert(one, there); });
+      one.before.reset();
+    }
+    return !changed_.empty();
+  }
 
  private:
   using row_name = std::pair<std::uint32_t, std::string>;  // table and key
   static row_name name_of(const log_entry& entry) { return {entry.table, std::string(entry.key)}; }
 
+  struct changed_table {
+    table_base* now;
+    std::unique_ptr<table_base> before;
+    row_conversion conversion;
+  };
+
+  table_base& find_or_make(const table_description& said, const std::string& in_directory) {
+    for (table_base* const one : tables_) {
+      if (one->name() == said.name) return *one;
+    }
+    if (make_ == nullptr)
+      throw unknown_table(said.name + ": the directory has such a table, with " + in_directory +
+                          "; make it before open()");
+    tables_.push_back((*make_)(said));
+    return *tables_.back();
+  }
+  // Returns the table for the directory's rows: `now`, or a table of the columns that they have.
+  table_base& table_for(table_base& now, const description& said, std::string_view schema_text,
+                        const std::string& in_directory) {
+    const description here = describe(now);
+    const bool same_keys =
+        here.key_bytes == said.key_bytes && here.key_is_signed == said.key_is_signed;
+    if (same_keys && here.row_bytes == said.row_bytes && now.schema_text() == schema_text)
+      return now;
+    const std::string what = now.name() + ": the directory has it with " + in_directory +
+                             ", the program with " + text(here, now.schema_text());
+    const std::optional<schema> columns = now.columns_of_rows();
+    if (!same_keys || schema_text.empty() || !columns) throw schema_mismatch(what);
+    const schema before = schema::of_directory(schema_text, said.row_bytes);
+    try {
+      changed_.push_back(
+          {&now, now.make_with(before), row_conversion(before, *columns, now.changes())});
+    } catch (const schema_mismatch& why) {
+      throw schema_mismatch(what + ": " + why.what());
+    }
+    return *changed_.back().before;
+  }
   void meet(const log_entry& entry) {
     description said{};
     if (entry.operation != log_operation::upsert || entry.row.size() < sizeof said)
       damaged("its catalog");
     std::memcpy(&said, entry.row.data(), sizeof said);
-    const std::string in_directory = text(said, entry.row.substr(sizeof said));
+    const std::string_view schema_text = entry.row.substr(sizeof said);
     const std::string name(entry.key);
-    table_base* found = nullptr;
-    for (table_base* const one : tables_) {
-      if (one->name() == name) found = one;
-    }
-    if (found == nullptr)
-      throw unknown_table(name + ": the directory has such a table, with " + in_directory +
-                          "; make it before open()");
-    const std::string here = text(describe(*found), found->schema_text());
-    if (here != in_directory)
-      throw schema_mismatch(name + ": the directory has it with " + in_directory +
-                            ", the program with " + here);
+    const std::string in_directory = text(said, schema_text);
+    table_base& found =
+        find_or_make({.name = name,
+                      .row_bytes = said.row_bytes,
+                      .key = {.bytes = said.key_bytes, .is_signed = said.key_is_signed != 0},
+                      .schema_text = std::string(schema_text)},
+                     in_directory);
+    table_base& its = table_for(found, said, schema_text, in_directory);
     if (said.number == catalog_table || said.number > numbers_max)
       damaged("the number of table " + name);
     if (said.number >= by_number_.size()) by_number_.resize(said.number + 1);
     table_base*& place = by_number_[said.number];
-    if (place != nullptr && place != found) damaged("two tables with one number");
-    place = found;
-    found->set_id(said.number);
+    if (place != nullptr && place->name() != name) damaged("two tables with one number");
+    place = &its;
+    found.set_id(said.number);
+  }
+  void convert(changed_table& one, const record& there) {
+    const record::seen_row before = there.read(buffer_);
+    if (before.stamp.absent()) return;
+    const std::span<const std::uint64_t> words = one.conversion(before.words);
+    words_.assign(words.begin(), words.end());
+    record* const row =
+        one.now->get_or_create_by_bytes(one.before->key_bytes(there), words_.size());
+    write(*row, before.stamp);
   }
 
   static bool is_older(const record& there, const log_entry& entry) {
@@ -137,10 +193,10 @@ class storage::loading {
     if (row == nullptr) damaged("bytes that are no key of table " + table.name());
     forget_changes(entry);
     if (is_older(*row, entry)) return;
-    write(*row, entry);
+    write(*row, commit_stamp(entry.stamp));
   }
   // Writes words_. No other thread has the table yet, so the former row's body is freed at once.
-  void write(record& row, const log_entry& entry) {
+  void write(record& row, commit_stamp stamp) {
     std::unique_ptr<std::uint64_t[]> body;
     if (words_.size() > row.room()) {
       body = std::make_unique_for_overwrite<std::uint64_t[]>(words_.size());
@@ -149,7 +205,7 @@ class storage::loading {
     row.lock();
     const std::unique_ptr<std::uint64_t[]> former(row.body());
     row.write(words_, body.release());
-    row.unlock(commit_stamp(entry.stamp));
+    row.unlock(stamp);
   }
   void erase(table_base& table, const log_entry& entry) {
     forget_changes(entry);
@@ -170,7 +226,7 @@ class storage::loading {
     words_.assign(before.begin(), before.end());
     if (!apply_change(std::as_writable_bytes(std::span(words_)), entry) || !table.is_row(words_))
       damaged("a change that does not fit its row of table " + table.name());
-    write(*row, entry);
+    write(*row, commit_stamp(entry.stamp));
   }
   void forget_changes(const log_entry& entry) {
     if (changed_before_erased_.empty()) return;
@@ -186,7 +242,9 @@ class storage::loading {
       changed_before_erased_.insert(place, std::move(name));
   }
 
-  const std::span<table_base* const> tables_;
+  std::vector<table_base*> tables_;
+  const table_maker* const make_;
+  std::vector<changed_table> changed_;
   std::vector<table_base*> by_number_ = {nullptr};
   // Rows that the checkpoint has not, because they had been erased when it came to them: their
   // erase follows. Ascending; a few.
@@ -196,12 +254,17 @@ class storage::loading {
 };
 
 storage::storage(std::unique_ptr<log_directory> directory, const storage_options& options,
-                 commit_clock& clock, std::span<table_base* const> tables)
+                 commit_clock& clock, std::span<table_base* const> tables, const table_maker& make)
     : directory_(std::move(directory)), clock_(clock) {
   for (table_base* const one : tables) one->set_id(catalog_table);
-  loading into(tables);
+  std::vector<table_base*> all(tables.begin(), tables.end());
+  const table_maker make_and_keep = [&](const table_description& said) {
+    return all.emplace_back(make(said));
+  };
+  loading into(tables, make ? &make_and_keep : nullptr);
   found_ = recover_log(*directory_, fingerprint, std::ref(into));
   into.check_all_rows_were_there();
+  const bool converted = into.convert_rows();
   tables_ = into.numbers() - 1;
   for (const table_base* const one : tables) {
     if (one->id() == catalog_table && one->indexed() != nullptr && one->indexed()->has_rows())
@@ -222,6 +285,7 @@ storage::storage(std::unique_ptr<log_directory> directory, const storage_options
   for (table_base* const one : tables) {
     if (one->id() == catalog_table) declare(*one);
   }
+  if (converted && log_) checkpoint([&] { return all; });
 }
 
 void storage::declare(table_base& made) {

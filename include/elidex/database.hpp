@@ -143,6 +143,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -174,11 +175,14 @@ using internal::column_definition;
 using internal::column_type;
 using internal::end_of_prefix;
 using internal::indexed_table;
+using internal::name_of;
 using internal::ordered_key;
 using internal::row;
 using internal::row_bytes_max;
 using internal::schema;
+using internal::schema_change;
 using internal::string_of_image;
+using internal::varying_row_bytes_max;
 
 // Durability.
 using internal::durability;
@@ -267,6 +271,20 @@ class basic_database {
   schema_table<Key>& create_table(std::string name, const db::schema& columns) {
     return add<schema_table<Key>>(std::move(name), columns);
   }
+  // The same, with what has changed in the rows since earlier versions of the program
+  // (internal/txn/schema_change.hpp). open() converts the rows of a directory. Row has registered
+  // members (ELIDEX_ROW). Throws std::logic_error after open().
+  template <class Key, class Row>
+  table<Key, Row>& create_table(std::string name, db::schema_change since) {
+    static_assert(internal::registered_row<Row>,
+                  "a schema_change needs a row type that ELIDEX_ROW has registered");
+    return with_changes(create_table<Key, Row>(std::move(name)), std::move(since));
+  }
+  template <class Key>
+  schema_table<Key>& create_table(std::string name, const db::schema& columns,
+                                  db::schema_change since) {
+    return with_changes(create_table<Key>(std::move(name), columns), std::move(since));
+  }
   // Returns the table of that name. Throws unknown_table, or schema_mismatch if the table's keys or
   // rows have other types.
   template <class Key, class Row>
@@ -276,6 +294,28 @@ class basic_database {
   template <class Key>
   schema_table<Key>& find_table(std::string_view name) {
     return find<schema_table<Key>>(name);
+  }
+
+  // Calls fn(std::type_identity<Key>()) for each type of keys that a directory can have.
+  template <class Fn>
+  static void for_each_key_type(Fn&& fn) {
+    const auto visit = [&]<class... Keys>(std::type_identity<std::tuple<Keys...>>) {
+      (fn(std::type_identity<Keys>()), ...);
+    };
+    visit(std::type_identity<
+          std::tuple<std::uint64_t, std::int64_t, std::string, std::uint32_t, std::int32_t,
+                     std::uint16_t, std::int16_t, std::uint8_t, std::int8_t>>());
+  }
+  // Calls fn(table) for each table whose rows have a schema, with a schema_table<Key>& of its key
+  // type: an integer of 1 to 8 bytes, or std::string. fn must not create tables.
+  template <class Fn>
+  void for_each_schema_table(Fn&& fn) {
+    const std::lock_guard guard(tables_mutex_);
+    for (const auto& one : tables_) {
+      for_each_key_type([&]<class Key>(std::type_identity<Key>) {
+        if (auto* const found = dynamic_cast<schema_table<Key>*>(one.get())) fn(*found);
+      });
+    }
   }
 
   // Loads the tables from the directory, and logs later commits there. It creates a directory that
@@ -295,10 +335,17 @@ class basic_database {
                                 const db::storage_options& options = {}) {
     check_may_open();
     usable_ = false;
-    const bool reads = options.level == db::durability::none;
-    return load(internal::open_log_directory(directory, reads ? internal::directory_use::read
-                                                              : internal::directory_use::write),
-                options);
+    return load(internal::open_log_directory(directory, use_of(options)), options);
+  }
+  // The same, and creates the tables of the directory that the program has not created, as tables
+  // with a schema: the directory's columns (schema::of_directory()). for_each_schema_table() finds
+  // them. Throws db::schema_mismatch for a directory of a later version.
+  const db::recovered_log& open_all(const std::string& directory,
+                                    const db::storage_options& options = {}) {
+    check_may_open();
+    usable_ = false;
+    return load(internal::open_log_directory(directory, use_of(options)), options,
+                [&](const internal::table_description& said) { return make_table(said); });
   }
   // The same, with a directory that the caller has opened. Tests pass one with faults.
   const db::recovered_log& open(std::unique_ptr<db::log_directory> directory,
@@ -479,10 +526,15 @@ class basic_database {
     thread_memory& mine_;
   };
 
+  static internal::directory_use use_of(const db::storage_options& options) noexcept {
+    return options.level == db::durability::none ? internal::directory_use::read
+                                                 : internal::directory_use::write;
+  }
   const db::recovered_log& load(std::unique_ptr<internal::log_directory> directory,
-                                const db::storage_options& options) {
-    storage_ =
-        std::make_unique<internal::storage>(std::move(directory), options, clock_, all_tables());
+                                const db::storage_options& options,
+                                const internal::storage::table_maker& make = {}) {
+    storage_ = std::make_unique<internal::storage>(std::move(directory), options, clock_,
+                                                   all_tables(), make);
     log_ = storage_->log();
     collect();
     usable_ = true;
@@ -527,6 +579,29 @@ class basic_database {
     if (storage_) storage_->declare(result);
     tables_.push_back(std::move(made));
     return result;
+  }
+  template <class Table>
+  Table& with_changes(Table& made, db::schema_change&& since) {
+    if (storage_)
+      throw std::logic_error(made.name() +
+                             ": a schema_change after open() (expected: before open())");
+    made.set_changes(std::move(since));
+    return made;
+  }
+  // Creates a table of the directory that the program has not created.
+  internal::table_base* make_table(const internal::table_description& said) {
+    const db::schema columns = db::schema::of_directory(said.schema_text, said.row_bytes);
+    internal::table_base* made = nullptr;
+    for_each_key_type([&]<class Key>(std::type_identity<Key>) {
+      const bool is_string = std::is_same_v<Key, std::string>;
+      if (said.key.bytes != (is_string ? 0 : sizeof(Key)) ||
+          (!is_string && said.key.is_signed != std::is_signed_v<Key>))
+        return;
+      made = &create_table<Key>(said.name, columns);
+    });
+    if (made == nullptr)
+      throw db::schema_mismatch(said.name + ": keys of a type that this program does not have");
+    return made;
   }
   template <class Table>
   Table& find(std::string_view name) {

@@ -2,7 +2,7 @@
 // checkpoints.
 //
 //   // fills the tables
-//   storage kept(open_log_directory("bank"), {.level = durability::sync}, clock, tables);
+//   storage kept(open_log_directory("bank"), {.level = durability::sync}, clock, tables, make);
 //   redo_log::worker me(*kept.log());                      // transaction_context.hpp, log_with()
 //   kept.checkpoint([&] { return tables; });
 //
@@ -13,6 +13,12 @@
 // the constructor throws, the directory is unchanged, and the tables have some of the rows.
 //
 // Implementation notes
+// Rows whose columns have changed (schema_change.hpp) are loaded into a table of their own and
+// converted when everything has been read. Then a checkpoint stores the converted rows. Its catalog
+// has the new columns. Until the checkpoint has its name, the files are as before, because nothing
+// has been logged: no transaction runs before the constructor returns. Afterwards recovery skips
+// all older entries (checkpoint.hpp). So the table keeps its number.
+//
 // The directory describes itself. Table 0 of the log and of checkpoints is the catalog. It has a
 // row for each table, by its name, with the table's number, the size of its rows and the type of
 // its keys. This row is written before any row of that table, in the same group or an earlier one.
@@ -54,10 +60,23 @@ struct storage_options {
   std::size_t segment_bytes = std::size_t{64} << 20;  // the approximate size of a segment
 };
 
+// A table as the directory describes it.
+struct table_description {
+  std::string name;
+  std::size_t row_bytes = 0;  // 0: rows vary in length
+  key_type_info key{};
+  std::string schema_text;
+};
+
 class storage {
  public:
+  // Returns a new table, which lives as long as the others.
+  using table_maker = std::function<table_base*(const table_description&)>;
+
+  // `make` is called for the directory's tables that are not in `tables`. Without it they cause
+  // unknown_table.
   storage(std::unique_ptr<log_directory> directory, const storage_options& options,
-          commit_clock& clock, std::span<table_base* const> tables);
+          commit_clock& clock, std::span<table_base* const> tables, const table_maker& make = {});
 
   // Null with level none: the constructor unlocks the directory before it returns.
   redo_log* log() noexcept { return log_ ? &*log_ : nullptr; }

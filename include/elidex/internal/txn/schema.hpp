@@ -65,6 +65,10 @@ class schema {
 
   // Copies share their columns.
   explicit schema(std::vector<column_definition> columns, form wanted = form::any);
+  // Returns the schema of a table in a directory, from the text and the size of rows that its
+  // catalog has (storage.hpp). Rows of a C++ type have the type's members as columns, if they are
+  // registered, or one column "row" of type bytes. Throws schema_mismatch if the text is none.
+  static schema of_directory(std::string_view text, std::size_t row_bytes);
   // A move copies, so that every schema has columns.
   schema(const schema&) noexcept = default;
   schema& operator=(const schema&) noexcept = default;
@@ -89,11 +93,14 @@ class schema {
     std::vector<column_definition> columns;
     std::vector<packed_place> places;
     packed_layout packed;
-    // Texts lie in slots of their largest length, and all columns at multiples of 8 bytes.
-    bool has_slots = false;
+    // slots: texts lie in slots of their largest length, and all columns at multiples of 8 bytes.
+    // placed: as in a C++ type. Each column has its offset and its size.
+    enum class kind : std::uint8_t { slots, packed, placed };
+    kind how = kind::packed;
     std::size_t row_bytes = 0;
     std::string text;
   };
+  schema() = default;
   static void check(const std::vector<column_definition>& columns);
   static void place_in_slots(layout& of);
   static void pack(layout& of);

@@ -57,6 +57,7 @@
 #include "elidex/internal/txn/record_memory.hpp"
 #include "elidex/internal/txn/row_members.hpp"
 #include "elidex/internal/txn/schema.hpp"
+#include "elidex/internal/txn/schema_change.hpp"
 
 namespace elidex::internal {
 
@@ -176,6 +177,15 @@ class table_base {
   const row_locking& locking() const noexcept { return locking_; }
   // The distance between two records' addresses is at least this.
   std::size_t record_distance() const noexcept { return memory_.record_distance(); }
+  // The columns of the rows, or no value if they are of a C++ type without registered members.
+  virtual std::optional<schema> columns_of_rows() const { return std::nullopt; }
+  // What has changed since earlier versions of the program. Set before open().
+  const schema_change& changes() const noexcept { return changes_; }
+  void set_changes(schema_change since) noexcept { changes_ = std::move(since); }
+  // Returns an empty table of the same keys for rows with these columns.
+  virtual std::unique_ptr<table_base> make_with(const schema& columns) const = 0;
+  // Calls fn(record) for all records. The caller is pinned.
+  virtual void for_each_record(const std::function<void(const record&)>& fn) const = 0;
   // Whether words from a file are a row of this table.
   virtual bool is_row(std::span<const std::uint64_t> words) const noexcept {
     return words.size() == words_for(row_bytes_);
@@ -337,6 +347,7 @@ class table_base {
   const table_base* indexed_ = nullptr;
   const std::size_t row_bytes_;
   const void* owner_ = nullptr;
+  schema_change changes_;
   const row_locking locking_;
   record_memory memory_;
   mutable std::mutex absent_mutex_;
@@ -428,6 +439,13 @@ class keyed_table : public table_base {
     const epoch_pin pinned;
     return !walk(Key(key_words<Key>::least()),
                  [](const record* one) { return one->stamp().absent(); });
+  }
+  std::unique_ptr<table_base> make_with(const schema& columns) const override;
+  void for_each_record(const std::function<void(const record&)>& fn) const override {
+    walk(Key(key_words<Key>::least()), [&](const record* one) {
+      fn(*one);
+      return true;
+    });
   }
   void write_rows(checkpoint_writer& to) override {
     std::vector<std::uint64_t> buffer;
@@ -578,6 +596,10 @@ class table : public keyed_table<Key, Map> {
   static void write_words(const Row& from, std::span<std::uint64_t> to) noexcept {
     codec::write_words(from, to);
   }
+  std::optional<schema> columns_of_rows() const override {
+    if (!registered_row<Row>) return std::nullopt;
+    return schema::of_directory(this->schema_text(), this->row_bytes());
+  }
   bool is_row(std::span<const std::uint64_t> words) const noexcept override {
     return codec::is_row(words);
   }
@@ -608,6 +630,7 @@ class schema_table : public keyed_table<Key, Map> {
   void write_words(const row& from, std::span<std::uint64_t> to) const noexcept {
     std::copy(from.words().begin(), from.words().end(), to.begin());
   }
+  std::optional<schema> columns_of_rows() const override { return columns_; }
   bool is_row(std::span<const std::uint64_t> words) const noexcept override {
     return columns_.is_row(words);
   }
@@ -615,5 +638,10 @@ class schema_table : public keyed_table<Key, Map> {
  private:
   const schema columns_;
 };
+
+template <class Key, class Map>
+std::unique_ptr<table_base> keyed_table<Key, Map>::make_with(const schema& columns) const {
+  return std::make_unique<schema_table<Key, Map>>(name(), columns, locking());
+}
 
 }  // namespace elidex::internal

@@ -1,0 +1,36 @@
+#pragma once
+// Tables and rows as JSON lines and CSV (docs/DATABASE.md, "Tools").
+//
+//   {"table":"orders","key":"uint64","columns":[{"name":"note","type":"text","nullable":true}]}
+//   {"key":7,"row":{"note":null}}
+//
+// JSON: text that is no UTF-8 is {"hex":"..."}, bytes are a string of hexadecimal digits, reals that
+// JSON has not are "NaN", "Infinity" and "-Infinity". A table of rows of a C++ type also has
+// "layout" and "row_bytes", by which the directory knows it.
+// CSV (RFC 4180): the key's column is the first, and its name is "key". An empty cell is null, ""
+// is an empty text, bytes are hexadecimal.
+//
+// Thread-safety: any thread.
+// Errors: std::runtime_error with a reason, for JSON that does not fit its table.
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/database/stored_tables.hpp"
+
+namespace elidex::cli {
+
+[[nodiscard]] nlohmann::ordered_json table_json(const stored_tables::table& about);
+[[nodiscard]] nlohmann::ordered_json row_json(const stored_key& key, const db::row& row);
+[[nodiscard]] std::string csv_header(const stored_tables::table& about);
+[[nodiscard]] std::string csv_row(const stored_key& key, const db::row& row);
+
+/// The columns that table_json() wrote, or that a person did.
+[[nodiscard]] db::schema columns_of_json(const nlohmann::ordered_json& table);
+[[nodiscard]] stored_key key_of_json(const nlohmann::ordered_json& key,
+                                     const stored_tables::table& of);
+/// Columns that the object lacks are null, 0 or empty.
+[[nodiscard]] db::row row_of_json(const nlohmann::ordered_json& row,
+                                  const stored_tables::table& of);
+
+}  // namespace elidex::cli

@@ -1,0 +1,125 @@
+#include "cli/database/stored_tables.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "bench/support/bad_input.hpp"
+
+namespace elidex::cli {
+namespace {
+
+template <class Key>
+std::string name_of_key_type() {
+  if constexpr (std::is_same_v<Key, std::string>) {
+    return "string";
+  } else {
+    return (std::is_signed_v<Key> ? "int" : "uint") + std::to_string(sizeof(Key) * 8);
+  }
+}
+
+template <class Key>
+stored_key widened(const Key& key) {
+  if constexpr (std::is_convertible_v<Key, std::string_view>) {
+    return std::string(key);
+  } else if constexpr (std::is_signed_v<Key>) {
+    return std::int64_t{key};
+  } else {
+    return std::uint64_t{key};
+  }
+}
+
+template <class Key>
+decltype(auto) key_of(const stored_key& key) {
+  if constexpr (std::is_same_v<Key, std::string>) {
+    return std::get<std::string>(key);
+  } else if constexpr (std::is_signed_v<Key>) {
+    return std::get<std::int64_t>(key);
+  } else {
+    return std::get<std::uint64_t>(key);
+  }
+}
+
+}  // namespace
+
+struct stored_tables::entry {
+  table about;
+  std::function<std::uint64_t(const row_reader&)> scan;
+  std::function<void(const row_list&)> upsert;
+};
+
+template <class Table>
+const stored_tables::table& stored_tables::add(Table& made) {
+  using key_type = typename Table::key_type;
+  auto one = std::make_unique<entry>(
+      entry{{made.name(), name_of_key_type<key_type>(), made.columns(), made.row_bytes()},
+            [this, &made](const row_reader& fn) {
+              std::uint64_t rows = 0;
+              db_->read_only([&](auto& t) {
+                t.scan(made, elidex::all, [&](const auto& key, const db::row& row) {
+                  ++rows;
+                  fn(widened(key), row);
+                });
+              });
+              return rows;
+            },
+            [this, &made](const row_list& rows) {
+              db_->transact([&](auto& t) {
+                for (const auto& [key, row] : rows) t.upsert(made, key_of<key_type>(key), row);
+              });
+            }});
+  return entries_.emplace_back(std::move(one))->about;
+}
+
+stored_tables::stored_tables(const std::string& directory, use as)
+    : db_(std::make_unique<database>()) {
+  const auto level = as == use::read ? db::durability::none : db::durability::async;
+  found_ = &db_->open_all(directory, {.level = level});
+  db_->for_each_schema_table([&](auto& one) { add(one); });
+}
+stored_tables::~stored_tables() = default;
+
+std::vector<stored_tables::table> stored_tables::tables() const {
+  std::vector<table> all;
+  for (const auto& one : entries_) all.push_back(one->about);
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return all;
+}
+
+const stored_tables::table* stored_tables::find(std::string_view name) const {
+  for (const auto& one : entries_) {
+    if (one->about.name == name) return &one->about;
+  }
+  return nullptr;
+}
+
+stored_tables::entry& stored_tables::entry_of(std::string_view name) const {
+  for (const auto& one : entries_) {
+    if (one->about.name == name) return *one;
+  }
+  throw db::unknown_table(std::string(name) + ": the directory has no such table");
+}
+
+std::uint64_t stored_tables::scan(std::string_view name, const row_reader& fn) const {
+  return entry_of(name).scan(fn);
+}
+void stored_tables::upsert(std::string_view name, const row_list& rows) {
+  entry_of(name).upsert(rows);
+}
+void stored_tables::close() {
+  db_->close();
+}
+
+const stored_tables::table& stored_tables::create(const std::string& name,
+                                                  const std::string& key_type,
+                                                  const db::schema& columns) {
+  const table* made = nullptr;
+  database::for_each_key_type([&]<class Key>(std::type_identity<Key>) {
+    if (name_of_key_type<Key>() == key_type) made = &add(db_->create_table<Key>(name, columns));
+  });
+  if (made == nullptr)
+    throw bench::bad_input("table " + name + ": keys of type '" + key_type +
+                           "' (expected string, or int8 to int64, or uint8 to uint64)");
+  return *made;
+}
+
+}  // namespace elidex::cli

@@ -1,0 +1,99 @@
+// What has changed in a table's rows since a directory was written.
+//
+//   db::schema_change since;
+//   since.rename("owner", "holder").drop("rate").add("country", "FI");
+//   auto& accounts = database.create_table<std::uint64_t, account>("accounts", since);
+//   database.open("bank");   // converts the rows if the directory has the earlier ones
+//
+// open() converts the rows and writes a checkpoint before it returns. A crash leaves the directory
+// as it was, or converted. A directory that has the table's rows already is not converted, so a
+// program may keep its changes for ever, also those of several versions: each applies if its column
+// exists.
+//
+// open() accepts these differences without a change: another order of columns, a new column that is
+// nullable (it is null), a column that became nullable, and a column whose new type has all values
+// of the old one: a larger integer, real for float32 and for integers of up to 4 bytes, a text with
+// a larger limit or none. Any other difference throws schema_mismatch.
+//
+// Thread-safety: a value.
+// Errors: std::bad_alloc.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "elidex/internal/txn/schema.hpp"
+
+namespace elidex::internal {
+
+class schema_change {
+ public:
+  // The column `from` is now named `to`.
+  schema_change& rename(std::string from, std::string to) {
+    renamed_.emplace_back(std::move(from), std::move(to));
+    return *this;
+  }
+  // The column is no longer there. Its values are lost.
+  schema_change& drop(std::string column) {
+    dropped_.push_back(std::move(column));
+    return *this;
+  }
+  // The column is new. Rows that were there have this value: a number, a text or bytes.
+  template <class Value>
+  schema_change& add(std::string column, Value value) {
+    std::function<void(row&)> set;
+    if constexpr (std::is_arithmetic_v<Value>) {
+      set = [column, value](row& in) { in.set(column, value); };
+    } else if constexpr (std::convertible_to<Value, std::string_view>) {
+      set = [column, text = std::string(std::string_view(value))](row& in) {
+        in.set(column, text);
+      };
+    } else {
+      set = [column, value = std::move(value)](row& in) {
+        in.set(column, std::span<const std::byte>(value));
+      };
+    }
+    added_.emplace_back(std::move(column), std::move(set));
+    return *this;
+  }
+
+ private:
+  friend class row_conversion;
+  std::vector<std::pair<std::string, std::string>> renamed_;
+  std::vector<std::string> dropped_;
+  std::vector<std::pair<std::string, std::function<void(row&)>>> added_;
+};
+
+// Converts rows of one schema to rows of another.
+class row_conversion {
+ public:
+  // Throws schema_mismatch, with a reason, if the change does not explain all differences.
+  row_conversion(schema from, schema to, const schema_change& change);
+
+  // Returns the row's words in the new schema. They are valid until the next call. Throws
+  // std::out_of_range and row_too_large if a default value does not fit its column.
+  std::span<const std::uint64_t> operator()(std::span<const std::uint64_t> before);
+
+ private:
+  struct column {
+    std::string from;
+    std::string to;
+    column_type from_type;
+  };
+  void copy(const row& from, const column& which);
+
+  const schema from_;
+  const schema to_;
+  std::vector<column> copied_;
+  std::vector<std::function<void(row&)>> set_;
+  row made_;
+};
+
+}  // namespace elidex::internal

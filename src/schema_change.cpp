@@ -1,0 +1,118 @@
+#include "elidex/internal/txn/schema_change.hpp"
+
+#include <algorithm>
+
+#include "elidex/internal/txn/errors.hpp"
+
+namespace elidex::internal {
+namespace {
+
+const column_definition* find_column(const schema& in, std::string_view name) {
+  const auto& all = in.columns();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+bool is_integer(column_type type) {
+  return !is_text(type) && type != column_type::real && type != column_type::float32;
+}
+bool is_signed(column_type type) {
+  return type == column_type::integer || type == column_type::int8 || type == column_type::int16 ||
+         type == column_type::int32;
+}
+
+// Whether each value of `from` is one of `to`.
+bool widens(const column_definition& from, const column_definition& to) {
+  if (from.nullable && !to.nullable) return false;
+  if (is_text(from.type)) {
+    const std::size_t limit = to.text_bytes_max;
+    return from.type == to.type &&
+           (limit == 0 || (from.text_bytes_max != 0 && from.text_bytes_max <= limit));
+  }
+  if (from.type == to.type) return true;
+  const std::size_t from_bytes = packed_bytes(from.type);
+  const std::size_t to_bytes = packed_bytes(to.type);
+  if (from.type == column_type::boolean) return false;
+  if (to.type == column_type::real)
+    return from.type == column_type::float32 || (is_integer(from.type) && from_bytes <= 4);
+  if (!is_integer(from.type) || !is_integer(to.type) || to.type == column_type::boolean)
+    return false;
+  if (is_signed(from.type) == is_signed(to.type)) return from_bytes <= to_bytes;
+  return is_signed(to.type) && from_bytes < to_bytes;
+}
+
+}  // namespace
+
+row_conversion::row_conversion(schema from, schema to, const schema_change& change)
+    : from_(std::move(from)), to_(std::move(to)), made_(to_) {
+  std::vector<std::string> filled;
+  for (const column_definition& one : from_.columns()) {
+    std::string name = one.name;
+    for (const auto& [before, after] : change.renamed_) {
+      if (name == before) name = after;
+    }
+    const column_definition* const place = find_column(to_, name);
+    const auto& dropped = change.dropped_;
+    if (place == nullptr) {
+      if (std::find(dropped.begin(), dropped.end(), name) != dropped.end()) continue;
+      throw schema_mismatch(one.name + ": the directory has this column, the program has not " +
+                            "(expected schema_change::drop() or rename())");
+    }
+    if (!widens(one, *place))
+      throw schema_mismatch(one.name + ": the column is of type " + name_of(one.type) +
+                            " in the directory, and " + name_of(place->type) +
+                            " in the program has not all of its values");
+    copied_.push_back({one.name, name, one.type});
+    filled.push_back(name);
+  }
+  for (const column_definition& one : to_.columns()) {
+    if (std::find(filled.begin(), filled.end(), one.name) != filled.end()) continue;
+    const auto& added = change.added_;
+    const auto value = std::find_if(added.begin(), added.end(),
+                                    [&](const auto& with) { return with.first == one.name; });
+    if (value != added.end()) {
+      set_.push_back(value->second);
+    } else if (!one.nullable) {
+      throw schema_mismatch(one.name + ": the program has this column, the directory has not " +
+                            "(expected schema_change::add() with a value, or a nullable column)");
+    }
+  }
+}
+
+void row_conversion::copy(const row& from, const column& which) {
+  if (from.is_null(which.from)) return;  // as in a new row
+  switch (which.from_type) {
+    case column_type::text:
+      made_.set(which.to, from.text(which.from));
+      return;
+    case column_type::bytes:
+      made_.set(which.to, from.bytes(which.from));
+      return;
+    case column_type::real:
+    case column_type::float32:
+      made_.set(which.to, from.real(which.from));
+      return;
+    case column_type::uint64:
+      made_.set(which.to, from.unsigned_integer(which.from));
+      return;
+    default:
+      break;
+  }
+  const std::int64_t value = from.integer(which.from);
+  if (find_column(to_, which.to)->type == column_type::real) {
+    made_.set(which.to, static_cast<double>(value));
+  } else {
+    made_.set(which.to, value);
+  }
+}
+
+std::span<const std::uint64_t> row_conversion::operator()(std::span<const std::uint64_t> before) {
+  const row from(from_, before);
+  made_ = row(to_);
+  for (const column& one : copied_) copy(from, one);
+  for (const auto& set : set_) set(made_);
+  return made_.words();
+}
+
+}  // namespace elidex::internal
