@@ -93,7 +93,7 @@ class Expressions(Case):
                 "claims[E-1].note[\"never\"]": "nothing", "claims[E-1]": "not a figure",
                 "other#[map 1]": "no file 'other'", "[map 1] [map 2]": "superfluous",
                 "[map 1] / 0": "zero", "(1 + 2": r"no '\)'", "[map 1] /": "not an expression",
-                "claims[E-1].here + 1": "no number"}.items():
+                "claims[E-1].here + 1": "not a number"}.items():
             with self.assertRaisesRegex(expressions.BadExpression, words, msg=expression):
                 self.value(expression)
 
