@@ -292,7 +292,8 @@ TEST(csv_column, refuses_what_is_no_utf8) {
                 testing::HasSubstr("is not valid UTF-8 from byte 1 on"))
         << cell;
   }
-  EXPECT_THAT(refusal("b\n\xFF\n", "b", csv_type::automatic), testing::HasSubstr("no UTF-8"));
+  EXPECT_THAT(refusal("b\n\xFF\n", "b", csv_type::automatic),
+              testing::HasSubstr("is not valid UTF-8"));
 }
 
 TEST(csv_column, refuses_strings_over_64_kib) {
