@@ -244,7 +244,7 @@ static void add_database_options(command_parser& command, bench_flags& flags) {
       .type_name("LEVEL,...");
   command
       .add_option("--folder", flags.directory,
-                  "in which databases make those directories [the system's temporary one]")
+                  "parent of these directories [the system's temporary directory]")
       .type_name("PATH");
   command
       .add_option("--customers", flags.customers,
@@ -256,7 +256,7 @@ static void add_database_options(command_parser& command, bench_flags& flags) {
                   "of ycsb-txn, whose --keys are 100K: different keys each [16]")
       .type_name("N");
   command
-      .add_option("--theta", flags.theta, "of ycsb-txn, by Zipf's law: 0 (all alike) to 1.2 [0.99]")
+      .add_option("--theta", flags.theta, "of ycsb-txn, by Zipf's law: 0 (uniform) to 1.2 [0.99]")
       .type_name("T,...");
   command
       .add_option("--isolation", flags.isolation,
@@ -268,7 +268,7 @@ static void add_database_options(command_parser& command, bench_flags& flags) {
       .type_name("N");
   command
       .add_option("--hot-percent", flags.hot_percent,
-                  "of smallbank: how many of those drawn are hot [90]")
+                  "of smallbank: percentage of draws that take a hot customer [90]")
       .type_name("P");
 }
 
@@ -278,15 +278,15 @@ void add_bench_command(command_parser& app) {
                                            "compare indexes on this machine; flags with a "
                                            "list take commas, and all combinations are run");
   command.footer(
-      R"(Columns: Mops/s is the median over the rounds of millions of requests a second, all threads
-together, and min..max its slowest and fastest round; x first is the ratio of medians to the
-index named first; p50 and p99 are of single requests (of multi-get: of calls), sampled;
-bytes/key is what loading took from the allocator, for each key; aborts/op counts attempts
-thrown away by conflicts, fallback % operations that took their lock after all.
-Workloads over databases (elidex list): tps is transactions a second, conflicts % attempts
-that were repeated, of all transactions; lost is what the sum behind a run lacks: changes
-(ycsb-txn) or cents (smallbank). A loss that the isolation level promises not to have ends
-the command with status 1.)");
+      R"(Columns: Mops/s is millions of requests a second, all threads together, the median over the
+rounds. min..max are the slowest and the fastest round. x first is the ratio of medians to the
+first index. p50 and p99 are the times of sampled requests (multi-get: of calls). bytes/key is
+the memory that loading took from the allocator, for each key. aborts/op counts attempts that a
+conflict ended, fallback % operations that took their lock.
+Workloads over databases (elidex list): tps is transactions a second. conflicts % is the share of
+attempts that were repeated, of all transactions. lost is the difference between the expected
+and the actual sum after a run: changes (ycsb-txn) or cents (smallbank). If the isolation level
+guarantees that nothing is lost, a loss ends the command with status 1.)");
   flags->index = bench_index_default;
   add_workload_options(command, *flags);
   command.add_option("--threads", flags->threads, "threads").type_name("N,M").shows_default();

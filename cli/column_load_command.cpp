@@ -204,17 +204,18 @@ static int column_load_command(const column_load_flags& flags) {
 
 void add_column_load_command(command_parser& app) {
   const auto flags = std::make_shared<column_load_flags>();
-  command_parser command =
-      app.add_command("load", "fill a column with the cells and merge it: how fast, how small");
+  command_parser command = app.add_command(
+      "load", "insert the cells into a column and merge it; print speed and memory");
   command.footer(
-      R"(Columns: distinct % is of the rows; CSV MB/s counts the file's bytes, M rows/s millions of
-insertions a second, all threads together; bytes/row is what the delta takes before the
-merge, the main after it, and a std::vector of the same values; ID bits is what a row takes
-in the main beside the dictionary.)");
+      R"(Columns: distinct % is a share of the rows. CSV MB/s counts the file's bytes. M rows/s is
+millions of insertions a second, all threads together. bytes/row is the memory of the delta
+before the merge, of the main after it, and of a std::vector of the same values. ID bits is the
+number of bits that a row takes in the main, without the dictionary.)");
   add_column_options(command, *flags);
   command
-      .add_option("--rows", flags->rows,
-                  "rows to insert, such as 10M; the file's are repeated [as the file has]")
+      .add_option(
+          "--rows", flags->rows,
+          "rows to insert, such as 10M; the file's rows are repeated [the file's rows, once]")
       .type_name("N");
   command.add_option("--threads", flags->threads, "threads that insert")
       .type_name("N")

@@ -323,12 +323,12 @@ static int column_query_command(const column_query_flags& flags) {
 void add_column_query_command(command_parser& app) {
   const auto flags = std::make_shared<column_query_flags>();
   command_parser command =
-      app.add_command("query", "fill a column with the cells, merge it and ask it");
+      app.add_command("query", "insert the cells into a column, merge it and query it");
   command.footer(
-      R"(Rows are counted from 1 behind the header, also those left out. Values from LO to HI, both
-included; strings are compared as bytes.)");
+      R"(Row numbers begin at 1 behind the header, and count the rows that are left out. LO and HI
+are included. Strings are compared as bytes.)");
   add_column_options(command, *flags);
-  command.add_option("--find", flags->find, "the rows that have a value").type_name("V").takes(1);
+  command.add_option("--find", flags->find, "the rows with value V").type_name("V").takes(1);
   command.add_option("--range", flags->range, "the rows with values from LO to HI")
       .type_name("LO HI")
       .takes(2);

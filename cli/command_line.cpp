@@ -258,11 +258,11 @@ void add_column_options(command_parser& command, column_flags& flags) {
       .required();
   command
       .add_option("--type", flags.type,
-                  "auto | int | double | string; auto: the first of the rest that takes all cells")
+                  "auto | int | double | string; auto: the first of the others that fits all cells")
       .type_name("T")
       .shows_default();
   command.add_flag("--skip-bad", flags.skip_bad,
-                   "leave out rows that are wrong, and say so, instead of refusing the file");
+                   "leave out wrong rows, with a note, instead of refusing the file");
   command.add_option("--json", flags.json, json_help).type_name("FILE");
 }
 

@@ -25,8 +25,8 @@ static int doctor_command(const doctor_flags& flags) {
 
 void add_doctor_command(command_parser& app) {
   const auto flags = std::make_shared<doctor_flags>();
-  command_parser command =
-      app.add_command("doctor", "what this machine offers: transactions, caches, huge pages");
+  command_parser command = app.add_command(
+      "doctor", "show what this machine has: hardware transactions, caches, huge pages");
   command.add_option("--json", flags->json, json_help).type_name("FILE");
   command.runs([flags] { return doctor_command(*flags); });
 }

@@ -222,7 +222,7 @@ void add_elide_command(command_parser& app) {
       "docs/PRELOAD.md.");
   command
       .add_option("--stats", flags->stats,
-                  "a table of what its locks did, at its end; - for standard error")
+                  "write a table of its locks to FILE when it ends; - for standard error")
       .type_name("FILE");
   command.add_option("--elision", flags->elision, "on | off [on]").type_name("S");
   command.add_option("PROGRAM", flags->command, "and its arguments, behind --").type_name(" ");

@@ -129,7 +129,7 @@ static int list_command(const list_flags& flags) {
 
 void add_list_command(command_parser& app) {
   const auto flags = std::make_shared<list_flags>();
-  command_parser command = app.add_command("list", "the indexes, workloads and distributions");
+  command_parser command = app.add_command("list", "list the indexes, workloads and distributions");
   command.add_option("--json", flags->json, json_help).type_name("FILE");
   command.runs([flags] { return list_command(*flags); });
 }

@@ -41,7 +41,8 @@ int main(int argc, char** argv) {
   add_sim_command(app);
   add_repro_command(app);
   add_elide_command(app);
-  command_parser column = app.add_command("column", "a column of a CSV file in elidex::column");
+  command_parser column = app.add_command(
+      "column", "load a column of a CSV file into elidex::column, and measure or query it");
   add_column_load_command(column);
   add_column_query_command(column);
   command_parser db = app.add_command("db", "the directory of a database");

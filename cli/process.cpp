@@ -74,7 +74,7 @@ std::string python() {
 }
 
 std::string python_not_started(const std::string& command, const std::string& program) {
-  return command + ": " + program + " could not be started (set ELIDEX_PYTHON to another Python)";
+  return command + ": " + program + " cannot be started (set ELIDEX_PYTHON to another Python)";
 }
 
 program_result converse(const std::vector<std::string>& command, const std::string& input) {

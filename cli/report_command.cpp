@@ -115,7 +115,7 @@ static int report_command(const report_flags& flags) {
 
 void add_report_command(command_parser& app) {
   const auto flags = std::make_shared<report_flags>();
-  command_parser command = app.add_command("report", "one HTML page of everything measured");
+  command_parser command = app.add_command("report", "write one HTML page with all stored results");
   command
       .add_option("files", flags->files, "results in JSON [results/*.json and docs/results/*.json]")
       .type_name("FILE");

@@ -72,7 +72,7 @@ static int repro_command(const repro_flags& flags) {
 void add_repro_command(command_parser& app) {
   const auto flags = std::make_shared<repro_flags>();
   command_parser command =
-      app.add_command("repro", "repeat the papers' figures and tables, and say what agrees");
+      app.add_command("repro", "repeat the papers' figures and tables, and judge their claims");
   command
       .add_option("id", flags->ids,
                   "a claim (S-3.5), a figure with all its claims (E-F2), a paper (K, E, S), all")
@@ -89,15 +89,15 @@ void add_repro_command(command_parser& app) {
                   "another machine than the paper's; not with --native")
       .type_name("M");
   command.add_flag("--native", flags->native,
-                   "on this CPU's own hardware transactions, not on the simulated machine");
+                   "use this CPU's own hardware transactions, not the simulated machine");
   command
       .add_option("--seed", flags->seed,
-                  "the first seed; equal seeds give equal results, but for --native")
+                  "the first seed; equal seeds give equal results, except with --native")
       .type_name("N")
       .shows_default();
   command
       .add_option("--seeds", flags->seeds,
-                  "number of seeds of each point [as --scale has it]; not with --native")
+                  "number of seeds of each point [by --scale]; not with --native")
       .type_name("N");
   command.add_option("--out", flags->out, "the directory for plots")
       .type_name("DIR")
@@ -107,10 +107,10 @@ void add_repro_command(command_parser& app) {
       .type_name("N");
   command
       .add_option("--answers", flags->answers,
-                  "saves each run's result to FILE; results already there are reused")
+                  "save each run's result to FILE, and reuse the results that it has")
       .type_name("FILE");
   command.add_flag("--verify", flags->verify,
-                   "takes all results from --answers, repeats one run in ten, and compares");
+                   "take all results from --answers, repeat one run in ten, and compare");
   command.add_option("--json", flags->json, json_help).type_name("FILE");
   command.runs([flags] { return repro_command(*flags); });
 }

@@ -398,9 +398,9 @@ static int sim_command(const sim_flags& flags) {
 
 void add_sim_command(command_parser& app) {
   const auto flags = std::make_shared<sim_flags>();
-  command_parser command = app.add_command(
-      "sim",
-      "the same on a simulated machine with hardware transactions; equal flags give equal runs");
+  command_parser command = app.add_command("sim",
+                                           "compare indexes on a simulated machine with hardware "
+                                           "transactions; equal flags give equal runs");
   add_workload_options(command, *flags);
   command.add_option("--machine", flags->machine, "a name from 'elidex list', or a machine file")
       .type_name("M")
@@ -410,16 +410,15 @@ void add_sim_command(command_parser& app) {
                   "hardware threads that the program uses [as --threads, or 1]")
       .type_name("N,M");
   command
-      .add_option("--threads", flags->threads,
-                  "threads, which take turns if they are more [as --cores]")
+      .add_option("--threads", flags->threads, "threads; more than --cores take turns [as --cores]")
       .type_name("N,M");
   command.add_option("--ops", flags->operations, "operations of each thread")
       .type_name("N")
       .shows_default();
   command
-      .add_option(
-          "--retries", flags->retries,
-          "after conflicts, of all that elide by RTM but */rtm-noretry [their own: 8; of DBX 128]")
+      .add_option("--retries", flags->retries,
+                  "retries after a conflict, of all that elide by RTM except */rtm-noretry [their "
+                  "own: 8; DBX 128]")
       .type_name("N");
   command
       .add_option("--leaf-version", flags->leaf_version,

@@ -111,7 +111,7 @@ void refuse_flags_of_others(const bench_flags& flags, workload_family family) {
       if ((use.families & bit(one)) == 0) continue;
       takers.append(takers.empty() ? "" : " or ").append(text_of(one));
     }
-    refuse(use.flag, flags.*use.text, "does not go with " + text_of(family), takers);
+    refuse(use.flag, flags.*use.text, "cannot be combined with " + text_of(family), takers);
   }
 }
 

@@ -113,7 +113,7 @@ bench::workload_choice read_workload_flags(const workload_flags& flags) {
   options.key_file = flags.key_file;
   if (type == "u64" && !flags.key_file.empty()) {
     throw bench::bad_input(
-        "--key-file: does not go with --key-type u64 (expected --key-type string)");
+        "--key-file: cannot be combined with --key-type u64 (expected --key-type string)");
   }
   return options;
 }

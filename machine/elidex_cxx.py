@@ -173,7 +173,7 @@ def split(words):
             raise Refused(f"{word}: is not supported (expected c++20 or later)")
         if word == "-o" or word in WITH_VALUE:
             if at == len(words):
-                raise Refused(f"{word}: expected a value behind it")
+                raise Refused(f"{word}: value missing (expected a value after it)")
             if word == "-o":
                 out = words[at]
             else:
@@ -222,7 +222,7 @@ def main(words):
             write_stubs(outside, stubs)
             return link([*compiled, *objects, stubs], options, out or "a.out")
     except subprocess.CalledProcessError as error:
-        print(f"elidex-c++: {Path(error.cmd[0]).name} failed (it has said why)", file=sys.stderr)
+        print(f"elidex-c++: {Path(error.cmd[0]).name} failed (see its messages above)", file=sys.stderr)
         return 1
     except Refused as refused:
         for line in str(refused).split("\n"):

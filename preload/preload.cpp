@@ -144,9 +144,8 @@ bool is_in_front() noexcept;
   read_settings(wanted);
   if (!is_in_front()) {
     if (wanted.stats || wanted.verbose) {
-      say("another pthread_mutex_lock comes before the library's (the program's own, or the "
-          "library was not loaded by "
-          "LD_PRELOAD): it does nothing");
+      say("the library does nothing: another pthread_mutex_lock comes before its own (expected "
+          "LD_PRELOAD, and a program without pthread functions of its own)");
     }
     return;
   }

@@ -316,7 +316,7 @@ void write_report(occasion why) noexcept {
     const int descriptor = open_file();
     const bool written = descriptor >= 0 && write_to(descriptor, why);
     if (!written && usable_stderr() >= 0)
-      say("ELIDEX_STATS: it could not be written to ", wanted->file.data());
+      say("ELIDEX_STATS: the table could not be written to ", wanted->file.data());
     if (descriptor >= 0) ::close(descriptor);
   }
   errno = error_before;

@@ -113,13 +113,13 @@ def parse(words):
     parser.add_argument("--allocator", choices=("debian", "jemalloc"), default="debian", help="of both [debian]")
     arguments = parser.parse_args(words)
     if arguments.rounds < ROUNDS_MIN:
-        parser.error(f"--rounds: {arguments.rounds} are too few for an interval (expected {ROUNDS_MIN} at least)")
+        parser.error(f"--rounds: {arguments.rounds} are too few for an interval (expected at least {ROUNDS_MIN})")
     arguments.plans = [plan for plan in PLANS
                        if any(arguments.only in text for text in (plan.index, plan.what, *plan.goals))]
     if not arguments.plans:
         parser.error(f"--only: no row contains '{arguments.only}'")
     if arguments.allocator == "jemalloc" and not JEMALLOC.exists():
-        parser.error(f"--allocator: {JEMALLOC} is not there")
+        parser.error(f"--allocator: {JEMALLOC} does not exist (expected Debian's libjemalloc2)")
     return arguments
 
 

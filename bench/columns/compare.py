@@ -94,7 +94,7 @@ def load_with(elidex):
                 raise ValueError
             str(content["commit"]), dict(content["machine"])
         except (ValueError, TypeError, KeyError):
-            raise BadData(f"elidex column load said something else than results for {column}") from None
+            raise BadData(f"elidex column load printed no results in JSON for {column}") from None
         return content
     return load
 

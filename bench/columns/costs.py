@@ -41,7 +41,7 @@ def measure(program, rounds):
     except (ValueError, TypeError, KeyError):
         kept = []
     if answer.returncode != 0 or not kept:
-        raise BadData(f"{program} said something else than results")
+        raise BadData(f"{program} printed no results in JSON")
     return kept
 
 

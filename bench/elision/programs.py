@@ -82,7 +82,7 @@ class Server(Program):
         try:
             for _ in range(600):
                 if server.poll() is not None:
-                    raise Wrong(f"{self.name}: it ended at once, see {self.directory / 'server.log'}")
+                    raise Wrong(f"{self.name}: ended at once (see {self.directory / 'server.log'})")
                 if self.answers():
                     break
                 time.sleep(0.1)
@@ -118,7 +118,7 @@ class Redis(Server):
                    "--csv"])
         rates = [float(rate) for rate in re.findall(r'^"(?:SET|GET)","([\d.]+)"', out, re.MULTILINE)]
         if len(rates) != 2:
-            raise Wrong(f"redis-benchmark says: {out[-200:]}")
+            raise Wrong(f"redis-benchmark failed: {out[-200:]}")
         client = ["redis-cli", "-p", self.port]
         for word in ("one", "two"):
             if run([*client, "SET", "elidex", word]).strip() != "OK" or run([*client, "GET", "elidex"]).strip() != word:
@@ -144,7 +144,7 @@ class Memcached(Server):
         rate = re.search(r"Ops: (\d+) TPS: (\d+)", out)
         numbers = {name: int(value) for name, value in re.findall(r"^(\w+): (\d+)$", out, re.MULTILINE)}
         if not rate or int(rate[1]) == 0:
-            raise Wrong(f"memcaslap says: {out[-300:]}")
+            raise Wrong(f"memcaslap failed: {out[-300:]}")
         if numbers.get("verify_failed", 0) or numbers.get("verify_misses", 0) or numbers.get("get_misses", 0):
             raise Wrong(f"memcached: values are missing or wrong: {numbers}")
         return float(rate[2]), int(rate[1])
@@ -187,7 +187,7 @@ class MariaDb(Server):
         rate = re.search(r"transactions: +(\d+) +\(([\d.]+) per sec", out)
         # A deadlock between transactions is rolled back and repeated: "ignored errors". Anything else ends sysbench.
         if not rate:
-            raise Wrong(f"sysbench says: {out[-300:]}")
+            raise Wrong(f"sysbench failed: {out[-300:]}")
         for table in ("sbtest1", "sbtest2"):
             if self.sql(f"SELECT count(*) FROM sbtest.{table}") != "10000":
                 raise Wrong("mariadbd: rows are missing")

@@ -118,12 +118,12 @@ def parse(words):
     parser.add_argument("--elidex", required=True, type=Path, help="the built tool")
     parser.add_argument("--stored", default=STORED, type=Path, help="the gate's file [docs/results/gate.json]")
     parser.add_argument("--results", default=RESULTS, type=Path, help="where a check leaves its rounds [results]")
-    parser.add_argument("--save", action="store_true", help="store what is measured in place of comparing it")
+    parser.add_argument("--save", action="store_true", help="store the measured rounds instead of comparing them")
     parser.add_argument("--rounds", default=ROUNDS, type=int,
                         help=f"of a check [{ROUNDS}]; {MORE} times as many for --save and for a second look")
     arguments = parser.parse_args(words)
     if arguments.rounds < ROUNDS_MIN:
-        parser.error(f"--rounds: {arguments.rounds} are too few for an interval; it takes {ROUNDS_MIN} at least")
+        parser.error(f"--rounds: {arguments.rounds} are too few for an interval (expected at least {ROUNDS_MIN})")
     return arguments
 
 

@@ -76,7 +76,7 @@ def ratios(runs, row):
     if len(rates) != len(yardstick):
         raise BadGate(f"the row '{row}' has {len(rates)} rounds of {MAP} and {len(yardstick)} of {PEER}")
     if len(rates) < ROUNDS_MIN:
-        raise BadGate(f"the row '{row}' has {len(rates)} rounds; it takes {ROUNDS_MIN} at least")
+        raise BadGate(f"the row '{row}' has {len(rates)} rounds (expected at least {ROUNDS_MIN})")
     return [mine / theirs for mine, theirs in zip(rates, yardstick)]
 
 

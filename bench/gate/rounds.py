@@ -67,7 +67,7 @@ def bench_with(elidex):
                 raise BadGate("elidex bench measured nothing")
             return content
         except (ValueError, TypeError, KeyError):
-            raise BadGate("elidex bench said something else than results") from None
+            raise BadGate("elidex bench printed no results in JSON") from None
     return bench
 
 
@@ -115,7 +115,7 @@ def read(path):
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise BadGate(f"{path} is not there: './dev bench --check --save' measures and stores it") from None
+        raise BadGate(f"{path} does not exist (expected the file that './dev bench --check --save' stores)") from None
     except OSError as error:
         raise BadGate(f"{path}: {error.strerror}") from None
     except ValueError:
@@ -130,7 +130,7 @@ def read(path):
     except (KeyError, TypeError, AttributeError):
         raise BadGate(f"{path} is not a gate file of form {FORM}: {again}") from None
     if not sound:
-        raise BadGate(f"{path} holds a rate that is no positive number: {again}")
+        raise BadGate(f"{path} has a rate that is not a positive number: {again}")
     for row in ROWS:
         if row not in rows_of(runs):
             raise BadGate(f"{path} lacks the row '{row}': {again}")

@@ -198,7 +198,7 @@ tpcc_result run_tpcc_on_machine(const tpcc_request& wanted) {
     if (one.name == wanted.run.index) return one.run(wanted);
   }
   throw bad_input("--index: '" + wanted.run.index +
-                  "' is no database that is compiled for the simulated machine");
+                  "' is not a database that is compiled for the simulated machine");
 }
 
 }  // namespace elidex::bench

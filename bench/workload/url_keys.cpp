@@ -33,7 +33,7 @@ std::vector<std::string> read_words(const std::filesystem::path& file) {
   std::ifstream in(file);
   if (!in) {
     throw bad_input("--key-type: string without --key-file takes URLs made of the words in " +
-                    file.string() + ", which cannot be read; install the package wamerican-huge");
+                    file.string() + ", which cannot be read (expected the package wamerican-huge)");
   }
   std::vector<std::string> words;
   for (std::string word; std::getline(in, word);) {
@@ -43,7 +43,7 @@ std::vector<std::string> read_words(const std::filesystem::path& file) {
   }
   if (words.size() < words_min) {
     throw bad_input("--key-type: " + file.string() + " has only " + std::to_string(words.size()) +
-                    " plain words, too few for URLs; install the package wamerican-huge");
+                    " plain words, too few for URLs (expected the package wamerican-huge)");
   }
   return words;
 }

@@ -105,7 +105,7 @@ def all_of(value, selector):
         value = [as_number(number) for number in numbers_in(value)]
         return value[int(selector):][:1]
     if not isinstance(value, list):
-        raise BadExpression(f"[{selector}] is of something that is no list and no text")
+        raise BadExpression(f"[{selector}] is of something that is neither a list nor a text")
     if value and isinstance(value[0], list):
         return [point[1] for point in value if same(point[0], words[0])]
     if value and isinstance(value[0], dict):
@@ -130,7 +130,7 @@ def follow(value, path):
     while at < len(path):
         step = SEGMENT.match(path, at)
         if not step:
-            raise BadExpression(f"'{path}' is no path")
+            raise BadExpression(f"'{path}' is not a path")
         at = step.end()
         if step.group(2) is not None and path[at:] == ".count":
             return len(all_of(value, step.group(2)))
@@ -160,7 +160,7 @@ def tokens(text):
     while at < len(text):
         token = TOKEN.match(text, at)
         if not token:
-            raise BadExpression(f"'{text[at:].strip()}' is no expression")
+            raise BadExpression(f"'{text[at:].strip()}' is not an expression")
         found.append((token.lastgroup, token.group(token.lastgroup)))
         at = token.end()
     return found
@@ -190,7 +190,7 @@ class Parser:
     def value(self):
         value = self.sum()
         if self.tokens:
-            raise BadExpression(f"'{self.tokens[0][1]}' is too much in '{self.text}'")
+            raise BadExpression(f"'{self.tokens[0][1]}' is superfluous in '{self.text}'")
         return value
 
     def sum(self):
@@ -213,7 +213,7 @@ class Parser:
 
     def must_be_numbers(self, *values):
         if not all(isinstance(value, (int, float)) for value in values):
-            raise BadExpression(f"'{self.text}' computes with what is no number")
+            raise BadExpression(f"'{self.text}' computes with something that is not a number")
 
     def one(self):
         if self.take("("):

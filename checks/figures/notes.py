@@ -77,7 +77,7 @@ def note_of(annotation):
         elif not none:
             note.items.append(item)
         elif not none["why"]:
-            raise BadPage(item.line, "'none' does not say why")
+            raise BadPage(item.line, "'none' has no reason")
         else:
             for which in re.split(r",\s+", (none["which"] or "").strip()):
                 note.none[which], note.none_items[which] = none["why"], item

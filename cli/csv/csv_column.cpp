@@ -31,7 +31,7 @@ constexpr const char* expected_file =
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 constexpr std::size_t parser_growth_bytes = std::size_t{64} << 10;
 
-// Where the text is no UTF-8 for the first time.
+// The first place at which the text is not valid UTF-8.
 std::optional<std::size_t> first_bad_utf8(std::string_view text) {
   const auto high = std::find_if(text.begin(), text.end(),
                                  [](char c) { return static_cast<signed char>(c) < 0; });
@@ -73,11 +73,11 @@ reason parse_number(std::string_view cell, std::string_view type, Number& out) {
   const char* const end = cell.data() + cell.size();
   const auto [rest, error] = std::from_chars(cell.data(), cell.data() + cell.size(), out);
   if (rest == end && error == std::errc{}) return {};
-  if (cell.empty()) return "an empty cell is no " + std::string(type);
+  if (cell.empty()) return "an empty cell is not of type " + std::string(type);
   if (rest == end && error == std::errc::result_out_of_range) {
     return shown(cell) + " is out of the range of " + std::string(type);
   }
-  return shown(cell) + " is no " + std::string(type);
+  return shown(cell) + " is not of type " + std::string(type);
 }
 
 template <class Number>
@@ -102,7 +102,7 @@ reason why_no_string(std::string_view cell) {
            std::to_string(csv_column::string_bytes_max) + " are the most";
   }
   if (const auto bad = first_bad_utf8(cell)) {
-    return shown(cell) + " is no UTF-8 from byte " + std::to_string(*bad + 1) + " on";
+    return shown(cell) + " is not valid UTF-8 from byte " + std::to_string(*bad + 1) + " on";
   }
   return {};
 }

@@ -12,7 +12,7 @@
 // Types. int: std::int64_t; double; string: UTF-8 of at most 64 KiB, NUL bytes too. Automatic: int
 // if all cells are ints, else double if all are numbers, else string, which it also is without any
 // cell. Numbers are read as std::from_chars reads them, from the first character of the cell to its
-// last, in decimal; an empty cell is no number.
+// last, in decimal; an empty cell is not of type number.
 //
 // Errors: bench::bad_input with one line that names the file, its line (from 1; lines end with LF),
 // the row (from 1 behind the header) and the column, whatever of these there is; std::bad_alloc.

@@ -63,7 +63,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", help="results in JSON, as elidex bench --json writes them")
     parser.add_argument("--out", required=True, help="the HTML file to write")
-    parser.add_argument("--picture", help="a PNG for the README to write besides")
+    parser.add_argument("--picture", help="a PNG for the README, written as well")
     flags = parser.parse_args(arguments)
     try:
         make_page(flags)

@@ -120,7 +120,7 @@ def theta_of(dist):
 
 
 def no_number(text):
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def is_number(value):
@@ -169,7 +169,7 @@ COLUMN_NEEDED = {"file": is_text, "column": lambda value: isinstance(value, str)
 def check(path, entry, kind, needed, optional):
     """Refuses what the page could not draw. A null is treated as not measured."""
     if not isinstance(entry, dict):
-        raise BadResults(f"report: {path}: a {kind} that is no object")
+        raise BadResults(f"report: {path}: a {kind} that is not an object")
     for name in [name for name in optional if entry.get(name, 0) is None]:
         del entry[name]
     for name, accepts in {**needed, **optional}.items():
@@ -183,7 +183,7 @@ def check(path, entry, kind, needed, optional):
 def list_of(path, content, name):
     entries = content.get(name, [])
     if not isinstance(entries, list):
-        raise BadResults(f"report: {path}: {name} that are no list")
+        raise BadResults(f"report: {path}: {name} that are not a list")
     return entries
 
 
@@ -298,7 +298,7 @@ def parse(path):
     if not isinstance(content, dict) or content.get("schema") != 1 or shape_of(content) is None:
         raise BadResults(f"report: {path}: not a result file of schema 1")
     if not isinstance(content.setdefault("machine", {}), dict):
-        raise BadResults(f"report: {path}: a machine that is no object")
+        raise BadResults(f"report: {path}: a machine that is not an object")
     return content
 
 
@@ -307,7 +307,7 @@ def read_file(path):
     shape = shape_of(content)
     claims = list_of(path, content, "claims")
     if not all(isinstance(claim, dict) for claim in claims):
-        raise BadResults(f"report: {path}: claims that are no objects")
+        raise BadResults(f"report: {path}: claims that are not objects")
     return {"file": str(path), "commit": str(content.get("commit", "")),
             "machine": content["machine"], "claims": claims,
             "runs": read_runs(path, content) if shape == "bench" else [],

@@ -39,8 +39,8 @@ def arguments_of(given):
     parser.add_argument("--native-worker",
                         help="the program that runs on real threads of this machine")
     parser.add_argument("--native", action="store_true",
-                        help="all runs on this machine, none on the simulated one")
-    parser.add_argument("--facts", default="{}", help="what is known of this machine, as JSON")
+                        help="run everything on this machine, nothing on the simulated one")
+    parser.add_argument("--facts", default="{}", help="facts about this machine, as JSON")
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--scale", choices=scales.SCALES, default="smoke")
     parser.add_argument("--seed", type=int, default=1)
@@ -223,7 +223,7 @@ def run(flags):
     if flags.verify and flags.native:
         raise BadInput("--verify: cannot be combined with --native")
     if flags.verify and not flags.answers:
-        raise BadInput("--verify: expected --answers FILE beside it")
+        raise BadInput("--verify: --answers is missing (expected --answers FILE)")
     ids, missing, known = runnable(flags)
     # These take a second to load: after what is refused at once, before minutes of runs.
     with ending.put_off():

@@ -458,7 +458,7 @@ TEST_F(elidex_tool, repro_reports_a_missing_python) {
   EXPECT_EQ(got.status, 1);
   EXPECT_EQ(got.out, "");
   EXPECT_EQ(got.err,
-            "elidex: repro: /none/python could not be started (set ELIDEX_PYTHON to another "
+            "elidex: repro: /none/python cannot be started (set ELIDEX_PYTHON to another "
             "Python)\n");
 }
 

@@ -133,7 +133,8 @@ TEST_F(column_command, loads_a_file_without_rows) {
 }
 
 TEST_F(column_command, leaves_bad_rows_out_and_says_so) {
-  const std::string bad = "towns.csv: line 4 (row 3): column 'height': an empty cell is no double";
+  const std::string bad =
+      "towns.csv: line 4 (row 3): column 'height': an empty cell is not of type double";
   refused("column load towns.csv --column height --type double", bad, "--skip-bad");
   refused("column query towns.csv --column height --type double --distinct", bad, "--skip-bad");
 
@@ -142,7 +143,7 @@ TEST_F(column_command, leaves_bad_rows_out_and_says_so) {
   EXPECT_EQ(got.status, 0);
   EXPECT_EQ(got.err,
             "note: 1 row of towns.csv left out\n"
-            "  line 4 (row 3): column 'height': an empty cell is no double\n");
+            "  line 4 (row 3): column 'height': an empty cell is not of type double\n");
   const auto document = nlohmann::json::parse(got.out);
   EXPECT_EQ(document.at("columns").at(0).at("skipped"), 1);
   EXPECT_EQ(document.at("columns").at(0).at("rows"), 5);
@@ -156,7 +157,7 @@ TEST_F(column_command, leaves_bad_rows_out_and_says_so) {
       many.err,
       AllOf(StartsWith(
                 "note: words.csv has 1 blank line, which is no row\nnote: 7 rows of words.csv"),
-            HasSubstr("line 8 (row 6): column 'n': 'x' is no int\n  and 2 more\n")));
+            HasSubstr("line 8 (row 6): column 'n': 'x' is not of type int\n  and 2 more\n")));
 }
 
 TEST_F(column_command, answers_queries) {
@@ -271,7 +272,7 @@ TEST_F(column_command, refuses_what_it_cannot_do) {
   refused("column load towns.csv --column town --type text", "--type: invalid value 'text'",
           "auto, int, double or string");
   refused("column load towns.csv --column town --type int",
-          "towns.csv: line 2 (row 1): column 'town': 'Oslo' is no int", "--skip-bad");
+          "towns.csv: line 2 (row 1): column 'town': 'Oslo' is not of type int", "--skip-bad");
   for (const char* rows : {"0", "-1", "1.5", "5G", "x"}) {
     refused(std::string("column load towns.csv --column town --rows ") + rows,
             "--rows: invalid value '" + std::string(rows) + "'");
@@ -329,7 +330,7 @@ TEST_F(column_command, names_the_nearest_column) {
 TEST_F(column_command, a_refused_file_leaves_the_json_file_alone) {
   file("kept.json", "precious");
   refused("column load towns.csv --column height --type int --json kept.json",
-          "towns.csv: line 3 (row 2)", "'35.5' is no int");
+          "towns.csv: line 3 (row 2)", "'35.5' is not of type int");
   refused("column query towns.csv --column id --find x --json kept.json", "--find");
   EXPECT_EQ(text_of(path("kept.json")), "precious");
 }
@@ -339,7 +340,7 @@ TEST_F(column_command, explains_itself) {
   EXPECT_THAT(run("column load --help").out,
               AllOf(HasSubstr("--skip-bad"), HasSubstr("bytes/row is")));
   EXPECT_THAT(run("column query --help").out,
-              AllOf(HasSubstr("--top"), HasSubstr("Rows are counted from 1")));
+              AllOf(HasSubstr("--top"), HasSubstr("Row numbers begin at 1")));
 }
 
 }  // namespace

@@ -266,33 +266,34 @@ TEST(csv_column, refuses_numbers_that_are_none) {
   const std::string at = "t.csv: line 2 (row 1): column 'b': ";
   for (const char* cell :
        {"x", "1x", " 1", "1 ", "+1", "1.5", "0x10", "1e3", "-", "99999999999999999999x"}) {
-    EXPECT_EQ(refused(cell, csv_type::integer), at + "'" + cell + "' is no int" + hint);
+    EXPECT_EQ(refused(cell, csv_type::integer), at + "'" + cell + "' is not of type int" + hint);
   }
   for (const char* cell : {"x", "1.5x", " 1.5", "1.5 ", "+1", "0x10p3", "1e", "."}) {
-    EXPECT_EQ(refused(cell, csv_type::real), at + "'" + cell + "' is no double" + hint);
+    EXPECT_EQ(refused(cell, csv_type::real), at + "'" + cell + "' is not of type double" + hint);
   }
-  EXPECT_EQ(refused("", csv_type::integer), at + "an empty cell is no int" + hint);
-  EXPECT_EQ(refused("", csv_type::real), at + "an empty cell is no double" + hint);
+  EXPECT_EQ(refused("", csv_type::integer), at + "an empty cell is not of type int" + hint);
+  EXPECT_EQ(refused("", csv_type::real), at + "an empty cell is not of type double" + hint);
   EXPECT_EQ(refused("9223372036854775808", csv_type::integer),
             at + "'9223372036854775808' is out of the range of int" + hint);
   EXPECT_EQ(refused("-1e400", csv_type::real),
             at + "'-1e400' is out of the range of double" + hint);
-  EXPECT_EQ(refused("\"1\n2\"", csv_type::integer), at + "'1 2' is no int" + hint);
-  EXPECT_EQ(refused("\xFF", csv_type::integer), at + "'?' is no int" + hint);
+  EXPECT_EQ(refused("\"1\n2\"", csv_type::integer), at + "'1 2' is not of type int" + hint);
+  EXPECT_EQ(refused("\xFF", csv_type::integer), at + "'?' is not of type int" + hint);
   EXPECT_EQ(refused(std::string(39, 'x') + "\xC3\x85yz", csv_type::integer),
-            at + "'" + std::string(39, 'x') + "...' is no int" + hint);
+            at + "'" + std::string(39, 'x') + "...' is not of type int" + hint);
 }
 
 TEST(csv_column, refuses_what_is_no_utf8) {
   const std::string at = "t.csv: line 2 (row 1): column 'b': ";
-  EXPECT_EQ(refusal("b\nab\xFF\n"), at + "'ab?' is no UTF-8 from byte 3 on" + hint);
+  EXPECT_EQ(refusal("b\nab\xFF\n"), at + "'ab?' is not valid UTF-8 from byte 3 on" + hint);
   for (const char* cell :
        {"\xC3", "\xC0\x80", "\xED\xA0\x80", "\xF5\x80\x80\x80", "\x80", "\xE2\x82"}) {
     EXPECT_THAT(refusal("b\n" + std::string(cell) + "\n"),
-                testing::HasSubstr("is no UTF-8 from byte 1 on"))
+                testing::HasSubstr("is not valid UTF-8 from byte 1 on"))
         << cell;
   }
-  EXPECT_THAT(refusal("b\n\xFF\n", "b", csv_type::automatic), testing::HasSubstr("no UTF-8"));
+  EXPECT_THAT(refusal("b\n\xFF\n", "b", csv_type::automatic),
+              testing::HasSubstr("is not valid UTF-8"));
 }
 
 TEST(csv_column, refuses_strings_over_64_kib) {
@@ -338,7 +339,7 @@ TEST(csv_column, leaves_bad_rows_out_where_asked_to) {
   EXPECT_THAT(numbers<std::int64_t>(got), ElementsAre(10, 40, 60, 80));
   EXPECT_THAT(got.skipped, ElementsAre(2, 3, 5, 7, 9));
   EXPECT_THAT(got.reasons,
-              ElementsAre("line 3 (row 2): column 'b': 'x' is no int",
+              ElementsAre("line 3 (row 2): column 'b': 'x' is not of type int",
                           "line 4 (row 3): 1 cell where the header has 2",
                           "line 6 (row 5): a quote within a cell that does not begin with one",
                           "line 8 (row 7): a closing quote with something behind it",

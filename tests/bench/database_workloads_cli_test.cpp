@@ -35,7 +35,8 @@ TEST_F(elidex_tool, ycsb_txn_refuses_what_it_cannot_do) {
   for (const char* const foreign :
        {"--dist zipf:0.5", "--warehouses 2", "--customers 5", "--readers snapshots", "--hot 5",
         "--key-type u64", "--scan-length 5"}) {
-    refused(ycsb + foreign, flag_of(foreign), "does not go with --workload ycsb-txn (expected ");
+    refused(ycsb + foreign, flag_of(foreign),
+            "cannot be combined with --workload ycsb-txn (expected ");
   }
   refused("bench --workload ycsb-txn:e", "--workload: invalid value 'ycsb-txn:e'",
           "ycsb-txn:a, ycsb-txn:b, ycsb-txn:c or ycsb-txn:f");
@@ -60,7 +61,7 @@ TEST_F(elidex_tool, smallbank_refuses_what_it_cannot_do) {
   refused(bank + "--hot-percent 101", "--hot-percent: invalid value '101'", "from 0 to 100");
   refused(bank + "--isolation serializable,serializable",
           "--isolation: 'serializable' is given twice");
-  refused(bank + "--keys 5", "--keys: '5' does not go with --workload smallbank",
+  refused(bank + "--keys 5", "--keys: '5' cannot be combined with --workload smallbank",
           "expected workloads of keys or --workload ycsb-txn");
   refused(bank + "--theta 0.5", "--theta: '0.5'");
   refused("bench --workload smallbank:nine", "--workload: invalid value 'smallbank:nine'",

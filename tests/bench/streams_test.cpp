@@ -201,7 +201,7 @@ TEST(key_set, urls_need_a_word_list) {
     }
     return std::string();
   };
-  EXPECT_THAT(refused("no/such/list"), testing::HasSubstr("install the package wamerican-huge"));
+  EXPECT_THAT(refused("no/such/list"), testing::HasSubstr("(expected the package wamerican-huge)"));
   EXPECT_THAT(refused(file_with("one\ntwo\n")), testing::HasSubstr("has only 2 plain words"));
 }
 

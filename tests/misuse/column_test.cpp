@@ -81,9 +81,9 @@ TYPED_TEST(ColumnMisuse, ProgressThrows) {
   EXPECT_THROW(this->subject.merge_if_due(throws), thrown_by_callback);
   this->expect_usable(3 + this->many);
   for (const char* const function : {"column::merge", "column::merge_if_due"}) {
-    misuse_row(
-        function, misuse::callback_throws,
-        "the exception comes out; all rows stay, the column is usable, and the next merge goes on");
+    misuse_row(function, misuse::callback_throws,
+               "the exception comes out; all rows stay, the column is usable, and the next merge "
+               "continues");
   }
 }
 
@@ -97,7 +97,7 @@ TYPED_TEST(ColumnMisuse, ProgressMerges) {
   for (const char* const function : {"column::merge", "column::merge_if_due"}) {
     misuse_row(function, misuse::reentrance,
                "from its own progress function: throws std::logic_error; all rows stay, and the "
-               "next merge goes on");
+               "next merge continues");
   }
 }
 

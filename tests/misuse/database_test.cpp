@@ -133,7 +133,7 @@ TYPED_TEST(DatabaseMisuse, WithoutADirectory) {
   misuse_row("database::wait_durable", misuse::closed_object,
              "without a directory: returns at once");
   misuse_row("database::close", misuse::closed_object,
-             "without a directory: nothing happens; the database goes on");
+             "without a directory: nothing happens; the database stays usable");
   EXPECT_TRUE(is(code_of([&] { memory.db.checkpoint(); }), std::errc::operation_not_supported));
   misuse_row("database::checkpoint", misuse::closed_object,
              "without a directory, or with level none: throws std::system_error "
@@ -185,7 +185,7 @@ TYPED_TEST(DatabaseMisuse, ATransactionInATransaction) {
   EXPECT_EQ(a.balance(1), 11);
   misuse_row("database::transact", misuse::reentrance,
              "from within transact() of the same database: throws std::logic_error; the outer one "
-             "goes on");
+             "continues");
   misuse_row("database::transact", misuse::reentrance,
              "from within transact() of another database: commits, independently of the outer one");
   misuse_row(
@@ -207,7 +207,7 @@ TYPED_TEST(DatabaseMisuse, TransactionsInAReadOnlyOne) {
   EXPECT_EQ(a.balance(1), 11);
   misuse_row("database::read_only", misuse::reentrance,
              "from within read_only() of the same database: throws std::logic_error; the outer one "
-             "goes on");
+             "continues");
   misuse_row("database::read_only", misuse::reentrance,
              "from within read_only() of another database: works");
   misuse_row("database::transact", misuse::reentrance,

@@ -142,6 +142,7 @@ void use_functions_of_ordered_maps(ordered_map<Key, std::uint64_t>& map) {
   std::uint64_t sum = 0;
   for (const auto& one : map.range(all)) sum += one.second;
   EXPECT_EQ(sum, 6U);
+  EXPECT_EQ(map.count(from(key(2))), 2U);
   EXPECT_EQ(map.split(2).size(), 2U);
   EXPECT_EQ(map.front()->second, 1U);
   EXPECT_EQ(map.back()->second, 3U);
@@ -166,8 +167,8 @@ TYPED_TEST(OrderedMapMisuse, AllFunctionsFromAVisitor) {
   EXPECT_EQ(map.scan_n(all, 1, [&](auto&&...) { use_all_functions(map); }), 1U);
   this->expect_unchanged_and_usable();
   rows_of("ordered_map",
-          {"range", "split", "erase", "front", "back", "lower_bound", "ceiling", "upper_bound",
-           "floor", "bulk_load", "cursor", "synchronization", "htm_counts"},
+          {"range", "count", "split", "erase", "front", "back", "lower_bound", "ceiling",
+           "upper_bound", "floor", "bulk_load", "cursor", "synchronization", "htm_counts"},
           misuse::reentrance, "from visit()'s or scan()'s function: works as usual");
 }
 

@@ -90,8 +90,9 @@ TEST(RowMisuse, MovedFrom) {
   // NOLINTEND(bugprone-use-after-move)
   store.read_only([&](auto& t) { EXPECT_EQ(t.get(accounts, 1)->text("owner"), "Ada"); });
   for (const char* const function : {"insert", "upsert"}) {
-    misuse_row("transaction::" + std::string(function), misuse::bad_argument,
-               "a row that was moved from: throws db::schema_mismatch; the transaction may go on");
+    misuse_row(
+        "transaction::" + std::string(function), misuse::bad_argument,
+        "a row that was moved from: throws db::schema_mismatch; the transaction may continue");
   }
   misuse_row("transaction::update", misuse::bad_argument,
              "a function that moves the row away: throws db::schema_mismatch, and the row stays");
@@ -134,7 +135,7 @@ TEST(RowMisuse, OfAnotherSchema) {
   });
   for (const char* const function : {"insert", "upsert"}) {
     misuse_row("transaction::" + std::string(function), misuse::wrong_handle,
-               "a row of another schema: throws db::schema_mismatch; the transaction may go on");
+               "a row of another schema: throws db::schema_mismatch; the transaction may continue");
   }
 }
 
@@ -217,7 +218,7 @@ TEST_F(IndexedTableMisuse, IndexFunctionThrows) {
     misuse_row("indexed_table::" + std::string(function), misuse::callback_throws,
                "what an index's function throws comes out of insert(), upsert(), update() and "
                "erase(): row "
-               "and indexes are as before, and the transaction may go on");
+               "and indexes are as before, and the transaction may continue");
   }
 }
 
@@ -239,10 +240,10 @@ TEST_F(IndexedTableMisuse, FunctionsThrow) {
   EXPECT_EQ(found(100), keys{1});
   misuse_row(
       "indexed_table::update", misuse::callback_throws,
-      "the exception comes out: row and indexes are as before, and the transaction may go on");
+      "the exception comes out: row and indexes are as before, and the transaction may continue");
   for (const char* const function : {"find", "scan"}) {
     misuse_row("indexed_table::" + std::string(function), misuse::callback_throws,
-               "the exception comes out; the transaction may go on");
+               "the exception comes out; the transaction may continue");
   }
 }
 
@@ -352,7 +353,7 @@ TEST_F(IndexedTableMisuse, WrongHandles) {
   for (const char* const function : {"find", "scan"}) {
     misuse_row(
         "indexed_table::" + std::string(function), misuse::wrong_handle,
-        "an index of another indexed_table: throws std::logic_error; the transaction may go on");
+        "an index of another indexed_table: throws std::logic_error; the transaction may continue");
   }
 
   const auto expect_refused = [&](auto& t) {
@@ -374,7 +375,7 @@ TEST_F(IndexedTableMisuse, WrongHandles) {
   for (const char* const function :
        {"get", "insert", "upsert", "update", "erase", "find", "scan"}) {
     misuse_row("indexed_table::" + std::string(function), misuse::wrong_handle,
-               "a transaction of another database: throws std::logic_error; it may go on");
+               "a transaction of another database: throws std::logic_error; it may continue");
   }
 }
 

@@ -269,7 +269,7 @@ TYPED_TEST(TransactionMisuse, TablesOfAnotherDatabase) {
   });
   other.read_only([&](auto& t) { EXPECT_FALSE(t.get(others, 1)); });
   constexpr std::string_view refused =
-      "a table of another database: throws std::logic_error; the transaction may go on";
+      "a table of another database: throws std::logic_error; the transaction may continue";
   for (const char* const function : {"get", "insert", "upsert", "update", "erase", "scan"}) {
     misuse_row(this->named(function), misuse::wrong_handle, refused);
   }
@@ -297,14 +297,14 @@ TYPED_TEST(TransactionMisuse, KeysThatAreThereOrCannotBe) {
   EXPECT_EQ(this->balance(1), 10);
   EXPECT_EQ(this->balance(9), 90);
   misuse_row(this->named("insert"), misuse::bad_argument,
-             "a key that is there: throws db::duplicate_key; the transaction may go on");
+             "a key that is there: throws db::duplicate_key; the transaction may continue");
   this->store.read_only([&](auto& t) {
     EXPECT_THROW(t.get(small, 256), std::out_of_range);
     EXPECT_THROW(t.scan(small, 256, [](auto&&...) {}), std::out_of_range);
   });
   constexpr std::string_view out_of_range =
       "a number outside the range of the table's key type: throws std::out_of_range; the "
-      "transaction may go on";
+      "transaction may continue";
   for (const char* const function : {"get", "insert", "upsert", "update", "erase", "scan"}) {
     misuse_row(this->named(function), misuse::bad_argument, out_of_range);
   }
@@ -347,8 +347,9 @@ TYPED_TEST(TransactionMisuse, KeysThatAreTooLong) {
     EXPECT_EQ(t.get(named, "short")->balance, 7);
   });
   for (const char* const function : {"get", "insert", "upsert", "update", "erase", "scan"}) {
-    misuse_row(this->named(function), misuse::bad_argument,
-               "a string key over 64 KiB: throws std::invalid_argument; the transaction may go on");
+    misuse_row(
+        this->named(function), misuse::bad_argument,
+        "a string key over 64 KiB: throws std::invalid_argument; the transaction may continue");
   }
 }
 

@@ -162,7 +162,7 @@ TEST_F(Preload, StatisticsThatCannotBeWrittenAreOneLine) {
       "written or made)\n");
   const outcome got = run(in_front + "ELIDEX_STATS=/dev/full", programs + "counted_sections");
   EXPECT_EQ(got.status, 0);
-  EXPECT_EQ(got.err, "elidex: ELIDEX_STATS: it could not be written to /dev/full\n");
+  EXPECT_EQ(got.err, "elidex: ELIDEX_STATS: the table could not be written to /dev/full\n");
 }
 
 TEST_F(Preload, RowsAreLimited) {
@@ -215,7 +215,7 @@ TEST_F(Preload, LeavesAProgramWithItsOwnLocksAlone) {
   EXPECT_EQ(asked.out, "1\n");
   EXPECT_THAT(
       asked.err,
-      ContainsRegex("^elidex: another pthread_mutex_lock comes before the library's[^\n]*\n$"));
+      ContainsRegex("^elidex: the library does nothing: another pthread_mutex_lock[^\n]*\n$"));
 }
 
 TEST_F(Preload, HasNoEffectOnStaticPrograms) {

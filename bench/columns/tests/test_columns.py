@@ -249,8 +249,8 @@ class WholeCommand(InADirectory):
         self.assert_refused("No such file", tool=tool)
         wrong = json.dumps({"schema": 1, "commit": "abc", "machine": {}, "columns": [{"column": "name", "type": "string"}]})
         for command, words in (("exit 3", "status 3"), ("echo one >&2; echo why >&2; exit 2", "failed for name of cities.csv: why"),
-                               ("true", "something else"), ("echo []", "something else"),
-                               (f"echo {shlex.quote(wrong)}", "something else")):
+                               ("true", "no results"), ("echo []", "no results"),
+                               (f"echo {shlex.quote(wrong)}", "no results")):
             tool.write_text(f"#!/bin/sh\n{command}\n")
             os.chmod(tool, 0o755)
             self.assert_refused(words, tool=tool)

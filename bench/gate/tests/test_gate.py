@@ -165,7 +165,7 @@ class WholeCommand(unittest.TestCase):
         self.assertIn("other programs kept the threads waiting", out)
 
     def test_no_stored_file(self):
-        self.assert_refused("is not there")
+        self.assert_refused("does not exist")
 
     def test_stored_files_of_another_kind(self):
         self.stored.write_text("{")
@@ -187,14 +187,14 @@ class WholeCommand(unittest.TestCase):
         self.assert_refused("23 rounds of ordered_map and 24 of absl+mutex")
         self.stored.write_text(good)
         self.change(lambda content: content["runs"][0]["raw_mops"].__setitem__(0, 0))
-        self.assert_refused("no positive number")
+        self.assert_refused("not a positive number")
         self.stored.write_text(good)
         self.change(lambda content: [run.update(raw_mops=run["raw_mops"][:5]) for run in content["runs"]])
-        self.assert_refused("it takes 6 at least")
+        self.assert_refused("expected at least 6")
 
     def test_a_tool_that_fails_or_is_not_there(self):
         self.save()
-        for elidex, words in (("/nowhere/elidex", "No such file"), ("false", "status 1"), ("echo", "something else")):
+        for elidex, words in (("/nowhere/elidex", "No such file"), ("false", "status 1"), ("echo", "no results")):
             status, _, err = self.run_gate(rounds.bench_with(elidex))
             self.assertEqual((status, err.count("\n")), (2, 1), err)
             self.assertIn(words, err)

@@ -91,9 +91,9 @@ class Expressions(Case):
                 "[map]": "2 records", "[none 1]": "nothing", "[map 1].speed": "no 'speed'",
                 "[map 1].waits": "null", "claims[E-1].here[9]": "nothing",
                 "claims[E-1].note[\"never\"]": "nothing", "claims[E-1]": "not a figure",
-                "other#[map 1]": "no file 'other'", "[map 1] [map 2]": "too much",
-                "[map 1] / 0": "zero", "(1 + 2": r"no '\)'", "[map 1] /": "no expression",
-                "claims[E-1].here + 1": "no number"}.items():
+                "other#[map 1]": "no file 'other'", "[map 1] [map 2]": "superfluous",
+                "[map 1] / 0": "zero", "(1 + 2": r"no '\)'", "[map 1] /": "not an expression",
+                "claims[E-1].here + 1": "not a number"}.items():
             with self.assertRaisesRegex(expressions.BadExpression, words, msg=expression):
                 self.value(expression)
 
@@ -143,7 +143,7 @@ class Texts(Case):
     def test_none_says_why(self):
         self.assert_fine("It is 1.49.\n<!-- figures: none: by hand -->\n")
         self.assert_fine("1.49, 2.5 and 1.49.\n<!-- figures: none 1.49, 2.5: by hand -->\n")
-        self.assert_found("It is 1.49.\n<!-- figures: none: -->\n", "does not say why")
+        self.assert_found("It is 1.49.\n<!-- figures: none: -->\n", "has no reason")
 
     def test_none_below_a_heading_is_for_its_section(self):
         page = "# By hand\n<!-- figures: none: by hand -->\n\nIt is 1.49.\n\n- 2.5\n"

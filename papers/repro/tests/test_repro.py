@@ -190,7 +190,7 @@ class Command(CommandCase):
         file = Path(self.directory.name) / "answers.jsonl"
         self.assertEqual(self.run_it("S-3.8", "--answers", str(file))[0], 0)
         whole = file.read_text()
-        for arguments, said in ((["S-3.8"], "--verify: expected --answers FILE beside it"),
+        for arguments, said in ((["S-3.8"], "--verify: --answers is missing (expected --answers FILE)"),
                                 (["S-3.8", "S-3.9", "--answers", str(file)], "(expected all with --verify)"),
                                 (["S-3.8", "--answers", str(self.out / "none")], "No such file"),
                                 (["S-3.8", "--native", "--answers", str(file)], "--verify: cannot be combined with --native")):
