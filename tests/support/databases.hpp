@@ -83,7 +83,7 @@ class blind_commit {
     const internal::commit_clock::commit_phase phase(clock);
     for (auto& w : t.writes()) w.had = w.row->lock();
     const std::uint64_t group = clock.now();
-    if (internal::lacks_version(t, group)) {
+    if (internal::lacks_memory(t, group)) {
       for (auto& w : t.writes()) w.row->unlock(w.had);
       return internal::commit_result::conflict;
     }

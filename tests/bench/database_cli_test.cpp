@@ -1,0 +1,175 @@
+// elidex db as a user runs it: what it shows, what it refuses, and that dump and load are inverse.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "elidex/database.hpp"
+#include "support/elidex_tool.hpp"
+
+namespace {
+
+using elidex::testing::outcome;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct order {
+  std::uint64_t customer = 0;
+  std::string note;
+  std::optional<double> discount;
+  std::vector<std::byte> seal;
+};
+ELIDEX_ROW(order, customer, note, discount, seal);
+
+struct plain {
+  std::int32_t a = 0;
+  std::int64_t b = 0;
+};
+
+class db_command : public elidex::testing::elidex_tool {
+ protected:
+  db_command() {
+    elidex::database db;
+    auto& orders = db.create_table<std::uint64_t, order>("orders");
+    auto& plains = db.create_table<std::string, plain>("plains");
+    auto& small = db.create_table<std::int8_t, std::int64_t>("small keys");
+    db.open(path("shop"));
+    db.transact([&](auto& t) {
+      t.insert(orders, 1, {7, "a \"note\", short", 0.25, {std::byte{0}, std::byte{0xFF}}});
+      t.insert(orders, 2, {~std::uint64_t{0}, "", std::nullopt, {}});
+      t.insert(orders, 3, {1, "\xFF is no UTF-8", -1e300, {}});
+      t.insert(plains, "\xC3\xA4", {-1, 2});
+      t.insert(plains, "\xC3", {3, 4});
+      t.insert(small, std::int8_t{-128}, 5);
+    });
+    db.checkpoint();
+    db.close();
+  }
+};
+
+TEST_F(db_command, InfoListsTablesAndColumns) {
+  const outcome got = run("db info " + path("shop"));
+  EXPECT_EQ(got.status, 0) << got.err;
+  EXPECT_THAT(got.out, HasSubstr("checkpoint 1 with 9 rows"));
+  EXPECT_THAT(got.out, HasSubstr("customer uint64, note text, discount real null, seal bytes"));
+  EXPECT_THAT(got.out, HasSubstr("row bytes(16)"));
+  const auto json = nlohmann::json::parse(run("db info " + path("shop") + " --json -").out);
+  ASSERT_EQ(json["tables"].size(), 3u);
+  EXPECT_EQ(json["tables"][0]["table"], "orders");
+  EXPECT_EQ(json["tables"][0]["rows"], 3);
+  EXPECT_EQ(json["tables"][2]["key"], "int8");
+}
+
+TEST_F(db_command, DumpWritesRowsAsJson) {
+  const outcome got = run("db dump " + path("shop") + " --table orders");
+  EXPECT_EQ(got.status, 0) << got.err;
+  std::istringstream lines(got.out);
+  std::string line;
+  std::getline(lines, line);
+  EXPECT_THAT(line, StartsWith(R"({"table":"orders","key":"uint64","columns":[)"));
+  std::getline(lines, line);
+  EXPECT_EQ(
+      line,
+      R"({"key":1,"row":{"customer":7,"note":"a \"note\", short","discount":0.25,"seal":"00ff"}})");
+  std::getline(lines, line);
+  EXPECT_EQ(
+      line,
+      R"({"key":2,"row":{"customer":18446744073709551615,"note":"","discount":null,"seal":""}})");
+  std::getline(lines, line);
+  EXPECT_THAT(line, HasSubstr(R"("note":{"hex":"ff206973206e6f205554462d38"},"discount":-1e+300)"));
+}
+
+TEST_F(db_command, DumpWritesCsv) {
+  const outcome got = run("db dump " + path("shop") + " --table orders --format csv");
+  EXPECT_EQ(got.status, 0) << got.err;
+  EXPECT_THAT(got.out, StartsWith("key,customer,note,discount,seal\n"
+                                  "1,7,\"a \"\"note\"\", short\",0.25,00ff\n"
+                                  "2,18446744073709551615,\"\",,\"\"\n"));
+}
+
+TEST_F(db_command, LoadIsTheInverseOfDump) {
+  const outcome dumped = run("db dump " + path("shop"));
+  file("shop.jsonl", dumped.out);
+  const outcome loaded = run("db load " + path("copy") + " " + path("shop.jsonl"));
+  EXPECT_EQ(loaded.status, 0) << loaded.err;
+  EXPECT_THAT(loaded.out, HasSubstr("6 rows loaded"));
+  EXPECT_EQ(run("db dump " + path("copy")).out, dumped.out);
+  EXPECT_EQ(run("db load " + path("copy") + " " + path("shop.jsonl")).status, 0);  // overwrites
+  EXPECT_EQ(run("db dump " + path("copy")).out, dumped.out);
+
+  elidex::database db;  // the program's own types fit
+  auto& orders = db.create_table<std::uint64_t, order>("orders");
+  db.create_table<std::string, plain>("plains");
+  db.create_table<std::int8_t, std::int64_t>("small keys");
+  db.open(path("copy"), {.level = elidex::db::durability::none});
+  EXPECT_EQ(db.read_only([&](auto& t) { return t.get(orders, 1); })->note, "a \"note\", short");
+}
+
+TEST_F(db_command, LoadNamesTheLine) {
+  const auto refused = [&](const std::string& text) {
+    file("bad.jsonl", text);
+    const outcome got = run("db load " + path("new") + " " + path("bad.jsonl"));
+    EXPECT_EQ(got.status, 1);
+    return got.err;
+  };
+  const std::string table =
+      R"({"table":"t","key":"int8","columns":[{"name":"a","type":"int8"},{"name":"b","type":"text"}]})"
+      "\n";
+  EXPECT_THAT(refused("{"), HasSubstr("line 1: no JSON"));
+  EXPECT_THAT(refused(R"({"key":1,"row":{}})"), HasSubstr("line 1: a row before the first table"));
+  EXPECT_THAT(refused(R"({"table":"t","key":"float","columns":[{"name":"a","type":"int8"}]})"),
+              HasSubstr("line 1: table t: keys of type 'float'"));
+  EXPECT_THAT(refused(R"({"table":"t","key":"int8","columns":[{"name":"a","type":"int9"}]})"),
+              HasSubstr("line 1: column a: unknown \"type\""));
+  EXPECT_THAT(refused(table + R"({"key":1,"row":{"c":1}})"), HasSubstr("line 2: column c"));
+  EXPECT_THAT(refused(table + R"({"key":1,"row":{"a":128}})"), HasSubstr("line 2: "));
+  EXPECT_THAT(refused(table + R"({"key":1,"row":{"a":"x"}})"), HasSubstr("line 2: column a"));
+  EXPECT_THAT(refused(table + R"({"key":1,"row":{"b":null}})"), HasSubstr("not nullable"));
+  EXPECT_THAT(refused(table + R"({"key":"x","row":{}})"), HasSubstr("line 2: a key"));
+  EXPECT_THAT(refused(table + R"({"key":300,"row":{}})"), HasSubstr("no key of its table"));
+}
+
+TEST_F(db_command, VerifyNamesDamage) {
+  const outcome whole = run("db verify " + path("shop"));
+  EXPECT_EQ(whole.status, 0) << whole.err;
+  EXPECT_THAT(whole.out, HasSubstr("no damage; 3 tables, 6 rows"));
+  for (const auto& one : std::filesystem::directory_iterator(path("shop"))) {
+    if (one.path().extension() != ".ckpt") continue;
+    std::fstream file(one.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(200);
+    file.put('\x5A');
+  }
+  const outcome damaged = run("db verify " + path("shop"));
+  EXPECT_EQ(damaged.status, 1);
+  EXPECT_THAT(damaged.err, HasSubstr("checkpoint-00000001.ckpt is damaged at byte"));
+}
+
+TEST_F(db_command, BackupCopiesTheDirectory) {
+  const outcome got = run("db backup " + path("shop") + " " + path("copy"));
+  EXPECT_EQ(got.status, 0) << got.err;
+  EXPECT_EQ(run("db dump " + path("copy")).out, run("db dump " + path("shop")).out);
+  EXPECT_EQ(run("db backup " + path("shop") + " " + path("copy")).status, 2);
+}
+
+TEST_F(db_command, RefusesWhatItCannotRead) {
+  EXPECT_EQ(run("db info " + path("nowhere")).status, 2);
+  EXPECT_EQ(run("db dump " + path("shop") + " --format xml").status, 2);
+  EXPECT_EQ(run("db dump " + path("shop") + " --format csv").status, 2);
+  const outcome unknown = run("db dump " + path("shop") + " --table order");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("Did you mean 'orders'?"));
+  elidex::database holder;
+  holder.open(path("other"));
+  const outcome locked = run("db info " + path("other"));
+  EXPECT_EQ(locked.status, 1);
+}
+
+}  // namespace
