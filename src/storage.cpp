@@ -69,14 +69,17 @@ class storage::loading {
   static constexpr std::uint32_t numbers_max = 1U << 20;
 
   // `make`: null if there must be no other tables.
-  loading(std::span<table_base* const> tables, const table_maker* make)
-      : tables_(tables.begin(), tables.end()), make_(make) {}
+  loading(std::span<table_base* const> tables, std::span<const std::string> dropped,
+          const table_maker* make)
+      : tables_(tables.begin(), tables.end()), dropped_(dropped), make_(make) {}
 
   void operator()(const log_entry& entry) {
     if (entry.table == catalog_table) {
       meet(entry);
       return;
     }
+    const auto& gone = dropped_numbers_;
+    if (std::find(gone.begin(), gone.end(), entry.table) != gone.end()) return;
     if (entry.table >= by_number_.size() || by_number_[entry.table] == nullptr)
       damaged("a row of table " + std::to_string(entry.table) + ", which it has not");
     table_base& table = *by_number_[entry.table];
@@ -97,6 +100,7 @@ class storage::loading {
               by_number_[changed_before_erased_.begin()->first]->name() + " that is not there");
   }
   std::uint32_t numbers() const noexcept { return static_cast<std::uint32_t>(by_number_.size()); }
+  bool has_dropped() const noexcept { return !dropped_numbers_.empty(); }
   // Moves the rows of tables whose columns have changed. Returns whether there were any.
   bool convert_rows() {
     for (changed_table& one : changed_) {
@@ -156,6 +160,13 @@ class storage::loading {
     const std::string_view schema_text = entry.row.substr(sizeof said);
     const std::string name(entry.key);
     const std::string in_directory = text(said, schema_text);
+    if (said.number == catalog_table || said.number > numbers_max)
+      damaged("the number of table " + name);
+    if (said.number >= by_number_.size()) by_number_.resize(said.number + 1);
+    if (std::find(dropped_.begin(), dropped_.end(), name) != dropped_.end()) {
+      dropped_numbers_.push_back(said.number);
+      return;
+    }
     table_base& found =
         find_or_make({.name = name,
                       .row_bytes = said.row_bytes,
@@ -163,9 +174,6 @@ class storage::loading {
                       .schema_text = std::string(schema_text)},
                      in_directory);
     table_base& its = table_for(found, said, schema_text, in_directory);
-    if (said.number == catalog_table || said.number > numbers_max)
-      damaged("the number of table " + name);
-    if (said.number >= by_number_.size()) by_number_.resize(said.number + 1);
     table_base*& place = by_number_[said.number];
     if (place != nullptr && place->name() != name) damaged("two tables with one number");
     place = &its;
@@ -243,6 +251,8 @@ class storage::loading {
   }
 
   std::vector<table_base*> tables_;
+  const std::span<const std::string> dropped_;
+  std::vector<std::uint32_t> dropped_numbers_;
   const table_maker* const make_;
   std::vector<changed_table> changed_;
   std::vector<table_base*> by_number_ = {nullptr};
@@ -254,23 +264,14 @@ class storage::loading {
 };
 
 storage::storage(std::unique_ptr<log_directory> directory, const storage_options& options,
-                 commit_clock& clock, std::span<table_base* const> tables, const table_maker& make)
+                 commit_clock& clock, std::span<table_base* const> tables,
+                 std::span<const std::string> dropped, const table_maker& make)
     : directory_(std::move(directory)), clock_(clock) {
-  for (table_base* const one : tables) one->set_id(catalog_table);
   std::vector<table_base*> all(tables.begin(), tables.end());
   const table_maker make_and_keep = [&](const table_description& said) {
     return all.emplace_back(make(said));
   };
-  loading into(tables, make ? &make_and_keep : nullptr);
-  found_ = recover_log(*directory_, fingerprint, std::ref(into));
-  into.check_all_rows_were_there();
-  const bool converted = into.convert_rows();
-  tables_ = into.numbers() - 1;
-  for (const table_base* const one : tables) {
-    if (one->id() == catalog_table && one->indexed() != nullptr && one->indexed()->has_rows())
-      throw schema_mismatch(one->name() + ": the directory has rows of " + one->indexed()->name() +
-                            " and no such index of them");
-  }
+  const bool changed = load(tables, dropped, make ? &make_and_keep : nullptr);
   clock_.begin_at(found_.first_group);
   if (options.level != durability::none) {
     log_.emplace(clock_, *directory_, found_,
@@ -285,7 +286,25 @@ storage::storage(std::unique_ptr<log_directory> directory, const storage_options
   for (table_base* const one : tables) {
     if (one->id() == catalog_table) declare(*one);
   }
-  if (converted && log_) checkpoint([&] { return all; });
+  if (changed && log_) checkpoint([&] { return all; });
+}
+
+bool storage::load(std::span<table_base* const> tables, std::span<const std::string> dropped,
+                   const table_maker* make) {
+  for (table_base* const one : tables) one->set_id(catalog_table);
+  loading into(tables, dropped, make);
+  found_ = recover_log(*directory_, fingerprint, std::ref(into));
+  into.check_all_rows_were_there();
+  bool changed = into.has_dropped();
+  if (into.convert_rows()) changed = true;
+  tables_ = into.numbers() - 1;
+  for (const table_base* const one : tables) {
+    if (one->id() != catalog_table || one->indexed() == nullptr || !one->indexed()->has_rows())
+      continue;
+    one->fill();
+    changed = true;
+  }
+  return changed;
 }
 
 void storage::declare(table_base& made) {

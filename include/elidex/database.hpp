@@ -296,6 +296,19 @@ class basic_database {
     return find<schema_table<Key>>(name);
   }
 
+  // Says that a table or an index, which the directory may still have, is no more: open() drops it.
+  // If the directory has it, open() writes a checkpoint without it. A program may say so for ever.
+  // Throws std::logic_error after open(), and schema_mismatch if a table of that name exists.
+  void drop_table(std::string name) {
+    const std::lock_guard guard(tables_mutex_);
+    if (storage_)
+      throw std::logic_error(name + ": drop_table() after open() (expected: before open())");
+    for (const auto& one : tables_) {
+      if (one->name() == name)
+        throw db::schema_mismatch(name + ": the program has created this table (expected another)");
+    }
+    dropped_.push_back(std::move(name));
+  }
   // Calls fn(std::type_identity<Key>()) for each type of keys that a directory can have.
   template <class Fn>
   static void for_each_key_type(Fn&& fn) {
@@ -534,7 +547,7 @@ class basic_database {
                                 const db::storage_options& options,
                                 const internal::storage::table_maker& make = {}) {
     storage_ = std::make_unique<internal::storage>(std::move(directory), options, clock_,
-                                                   all_tables(), make);
+                                                   all_tables(), dropped_, make);
     log_ = storage_->log();
     collect();
     usable_ = true;
@@ -715,6 +728,7 @@ class basic_database {
   Commit commit_;
   std::mutex tables_mutex_;
   std::vector<std::unique_ptr<internal::table_base>> tables_;
+  std::vector<std::string> dropped_;
   std::uint64_t collected_up_to_ = 0;  // under tables_mutex_, as the next one
   std::uint64_t collected_in_ = 0;     // epoch of reclamation
   std::unique_ptr<internal::storage> storage_;

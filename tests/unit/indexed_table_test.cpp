@@ -6,6 +6,7 @@
 
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "support/databases.hpp"
 #include "support/faulty_directory.hpp"
@@ -223,23 +224,89 @@ TYPED_TEST(IndexedTable, ScansToTheLastAndByFunctionsThatReturnNothing) {
   all.db.read_only(look);
 }
 
-// An index that would not know the rows that are there.
-TYPED_TEST(IndexedTable, IsMadeBeforeTheRows) {
+// A table with rows takes no index. open() makes one from a directory's rows.
+TYPED_TEST(IndexedTable, IsMadeBeforeTheRowsOrByOpen) {
   faulty_disk disk;
   const auto by_age = [](std::uint64_t, const person& p) { return p.age; };
   {
     TypeParam db;
     auto& table = db.template create_table<std::uint64_t, person>("people");
     db.open(disk.directory());
-    db.transact([&](auto& t) { t.insert(table, 1, make_person("Ada", 36, 100)); });
+    db.transact([&](auto& t) {
+      t.insert(table, 1, make_person("Ada", 36, 100));
+      t.insert(table, 2, make_person("Bob", 41, 200));
+      t.insert(table, 3, make_person("Eve", 36, 300));
+      t.insert(table, 4, make_person("Max", 36, 400));
+    });
+    db.transact([&](auto& t) { t.erase(table, 4); });
     db::indexed_table by(db, table);
     EXPECT_THROW(by.template add_index<std::int64_t>("people by age", by_age), std::logic_error);
   }
-  TypeParam db;
-  auto& table = db.template create_table<std::uint64_t, person>("people");
-  db::indexed_table by(db, table);
-  by.template add_index<std::int64_t>("people by age", by_age);
-  EXPECT_THROW(db.open(disk.directory()), db::schema_mismatch);
+  const auto open = [&](const db::storage_options& options, std::uint64_t checkpoint) {
+    TypeParam db;
+    auto& table = db.template create_table<std::uint64_t, person>("people");
+    std::optional<db::indexed_table<TypeParam, std::remove_reference_t<decltype(table)>>> by;
+    by.emplace(db, table);
+    const auto age = by->template add_index<std::int64_t>("people by age", by_age);
+    const auto& found = db.open(disk.directory(), options);
+    EXPECT_EQ(found.checkpoint, checkpoint);
+    std::vector<std::uint64_t> keys;
+    db.read_only([&](auto& t) {
+      by->find(t, age, 36, [&](std::uint64_t key, const person&) { keys.push_back(key); });
+    });
+    EXPECT_EQ(keys, (std::vector<std::uint64_t>{1, 3}));
+  };
+  open({.level = db::durability::none}, 0);
+  open({.level = db::durability::sync}, 0);  // makes a checkpoint with the index
+  open({.level = db::durability::none}, 1);
+}
+
+TYPED_TEST(IndexedTable, IsNotMadeUniqueFromRowsThatAreNot) {
+  faulty_disk disk;
+  const auto by_age = [](std::uint64_t, const person& p) { return p.age; };
+  const auto fill = [&](std::initializer_list<std::int32_t> ages) {
+    TypeParam db;
+    auto& table = db.template create_table<std::uint64_t, person>("people");
+    db.open(disk.directory());
+    db.transact([&](auto& t) {
+      std::uint64_t key = 0;
+      for (const std::int32_t age : ages) t.upsert(table, ++key, make_person("Ada", age, 1));
+    });
+  };
+  const auto open = [&] {
+    TypeParam db;
+    auto& table = db.template create_table<std::uint64_t, person>("people");
+    db::indexed_table by(db, table);
+    by.template add_unique_index<std::int64_t>("people by age", by_age);
+    db.open(disk.directory());
+  };
+  fill({5, 6, 5});
+  EXPECT_THROW(open(), db::duplicate_key);
+  fill({5, 6, 7});
+  EXPECT_NO_THROW(open());
+}
+
+TYPED_TEST(IndexedTable, IsDroppedByOpen) {
+  faulty_disk disk;
+  const auto by_age = [](std::uint64_t, const person& p) { return p.age; };
+  {
+    TypeParam db;
+    auto& table = db.template create_table<std::uint64_t, person>("people");
+    db::indexed_table by(db, table);
+    by.template add_index<std::int64_t>("people by age", by_age);
+    db.open(disk.directory());
+    db.transact([&](auto& t) { by.insert(t, 1, make_person("Ada", 36, 100)); });
+  }
+  for (const bool drops : {true, false}) {
+    TypeParam db;
+    auto& table = db.template create_table<std::uint64_t, person>("people");
+    if (drops) db.drop_table("people by age");
+    EXPECT_THROW(db.drop_table("people"), db::schema_mismatch);
+    db.open(disk.directory());
+    EXPECT_TRUE(db.transact([&](auto& t) { return t.get(table, 1); }).has_value());
+    EXPECT_THROW(db.drop_table("people by age"), std::logic_error);
+    db.transact([&](auto& t) { t.upsert(table, 2, make_person("Bob", 1, 1)); });
+  }
 }
 
 TYPED_TEST(IndexedTable, AgreesWithItsTableAfterManyChangesByThreads) {

@@ -14,8 +14,8 @@
 //
 // Implementation notes
 // Rows whose columns have changed (schema_change.hpp) are loaded into a table of their own and
-// converted when everything has been read. Then a checkpoint stores the converted rows. Its catalog
-// has the new columns. Until the checkpoint has its name, the files are as before, because nothing
+// converted when everything has been read. Rows of dropped tables are skipped, and new indexes are
+// filled. Then a checkpoint stores the result. Its catalog has the new columns. Until the checkpoint has its name, the files are as before, because nothing
 // has been logged: no transaction runs before the constructor returns. Afterwards recovery skips
 // all older entries (checkpoint.hpp). So the table keeps its number.
 //
@@ -73,10 +73,12 @@ class storage {
   // Returns a new table, which lives as long as the others.
   using table_maker = std::function<table_base*(const table_description&)>;
 
-  // `make` is called for the directory's tables that are not in `tables`. Without it they cause
-  // unknown_table.
+  // `dropped`: names of tables that the directory may have, and that are no more.
+  // `make` is called for the directory's other tables that are not in `tables`. Without it they
+  // cause unknown_table.
   storage(std::unique_ptr<log_directory> directory, const storage_options& options,
-          commit_clock& clock, std::span<table_base* const> tables, const table_maker& make = {});
+          commit_clock& clock, std::span<table_base* const> tables,
+          std::span<const std::string> dropped = {}, const table_maker& make = {});
 
   // Null with level none: the constructor unlocks the directory before it returns.
   redo_log* log() noexcept { return log_ ? &*log_ : nullptr; }
@@ -90,6 +92,9 @@ class storage {
 
  private:
   class loading;
+  // Returns whether the directory's tables have changed.
+  bool load(std::span<table_base* const> tables, std::span<const std::string> dropped,
+            const table_maker* make);
 
   std::unique_ptr<log_directory> directory_;  // null with level none
   commit_clock& clock_;

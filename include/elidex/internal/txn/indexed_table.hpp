@@ -47,10 +47,13 @@
 #include <utility>
 #include <vector>
 
+#include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/tree/map_bounds.hpp"
 #include "elidex/internal/tree/value_change.hpp"
 #include "elidex/internal/txn/errors.hpp"
 #include "elidex/internal/txn/ordered_key.hpp"
+#include "elidex/internal/txn/record.hpp"
+#include "elidex/internal/txn/table.hpp"
 #include "elidex/internal/txn/table_scans.hpp"
 #include "elidex/internal/visitor.hpp"
 
@@ -104,8 +107,9 @@ class indexed_table {
   }
 
   // Adds an index. To be called before the table's first row, and before open(). Throws what
-  // create_table() throws, and std::logic_error if the table has rows. open() throws
-  // schema_mismatch if the directory has rows but not the index.
+  // create_table() throws, and std::logic_error if the table has rows. If the directory has rows
+  // but not the index, open() makes the index from the rows. open() then throws duplicate_key if
+  // two rows have one value of a unique index, and leaves the directory as it was.
   template <class Value, class Fn>
   index_of<Value> add_index(std::string name, Fn value_of) {
     return add<Value>(std::move(name), std::move(value_of), false);
@@ -212,12 +216,14 @@ class indexed_table {
       throw std::logic_error(name +
                              ": the table has rows (expected an index before the first row)");
     auto& entries = db_.template create_table<std::string, entry>(std::move(name));
-    entries.set_indexed(table_);
-    indexes_.push_back({&entries,
-                        [value_of = std::move(value_of)](key_argument key, const row_type& row) {
-                          return ordered_key().add(Value(value_of(key, row))).take();
-                        },
-                        unique});
+    const index& added = indexes_.emplace_back(
+        index{&entries,
+              [value_of = std::move(value_of)](key_argument key, const row_type& row) {
+                return ordered_key().add(Value(value_of(key, row))).take();
+              },
+              unique});
+    // The indexed_table may be gone when open() fills the index.
+    entries.set_indexed(table_, [&table = table_, in = added] { fill(table, in); });
     return index_of<Value>(entries);
   }
   // Throws std::logic_error for an index of another indexed_table.
@@ -245,6 +251,29 @@ class indexed_table {
                                                  values.descends);
   }
 
+  // Makes the entries of all rows, before other threads have the tables.
+  static void fill(const Table& table, const index& in) {
+    const epoch_pin pinned;
+    std::vector<std::uint64_t> buffer;
+    table.for_each_record([&](const record& one) {
+      const record::seen_row seen = one.read(buffer);
+      if (seen.stamp.absent()) return;
+      const key_argument key = key_words<key_type>::of(one.key());
+      const std::string value = in.value_of(key, table.row_of(seen.words));
+      if (!in.entries->load_row(entry_key(in, key, value), make_entry(key, value), seen.stamp))
+        throw duplicate_key(in.entries->name() +
+                            ": two rows of the directory have one value (expected: unique)");
+    });
+  }
+  static entry make_entry(key_argument key, const std::string& value) {
+    entry made;
+    if constexpr (std::integral<key_type>) {
+      made.key = key;
+    } else {
+      made.value_bytes = static_cast<std::uint32_t>(value.size());
+    }
+    return made;
+  }
   static std::string entry_key(const index& in, key_argument key, const std::string& value) {
     return in.unique ? value : value + ordered_key().add(key).take();
   }
@@ -259,13 +288,7 @@ class indexed_table {
   template <class Transaction>
   static void add_entry(Transaction& t, const index& to, key_argument key,
                         const std::string& value) {
-    entry made;
-    if constexpr (std::integral<key_type>) {
-      made.key = key;
-    } else {
-      made.value_bytes = static_cast<std::uint32_t>(value.size());
-    }
-    t.insert(*to.entries, entry_key(to, key, value), made);
+    t.insert(*to.entries, entry_key(to, key, value), make_entry(key, value));
   }
   // Adds the entries of a row that the transaction has just inserted. If a unique index already has
   // one of the values, it erases the row again and throws.

@@ -196,7 +196,12 @@ class table_base {
   virtual bool has_rows() const = 0;
   // The table that this table indexes. Null: this is no index.
   const table_base* indexed() const noexcept { return indexed_; }
-  void set_indexed(const table_base& table) noexcept { indexed_ = &table; }
+  // `fill` makes the entries of all rows, when a directory has rows and not the index.
+  void set_indexed(const table_base& table, std::function<void()> fill) {
+    indexed_ = &table;
+    fill_ = std::move(fill);
+  }
+  void fill() const { fill_(); }
   // Find a record by the bytes of its key. find_by_bytes() returns null if there is none.
   // get_or_create_by_bytes() returns null if the bytes are no key. The caller is pinned.
   virtual record* find_by_bytes(std::string_view key) const = 0;
@@ -345,6 +350,7 @@ class table_base {
   const std::string schema_text_;
   std::uint32_t id_ = 0;
   const table_base* indexed_ = nullptr;
+  std::function<void()> fill_;
   const std::size_t row_bytes_;
   const void* owner_ = nullptr;
   schema_change changes_;
@@ -595,6 +601,19 @@ class table : public keyed_table<Key, Map> {
   static std::size_t word_count(const Row& row) { return codec::word_count(row); }
   static void write_words(const Row& from, std::span<std::uint64_t> to) noexcept {
     codec::write_words(from, to);
+  }
+  // Inserts a row of one size without a transaction, before other threads have the table. Returns
+  // false if the key is present. The caller is pinned.
+  bool load_row(typename table::key_argument key, const Row& row, commit_stamp stamp) {
+    static_assert(codec::row_bytes != table_base::varying);
+    std::vector<std::uint64_t> words(word_count(row));
+    write_words(row, words);
+    record& one = *this->get_or_create(key_likely_is::absent, key, words.size());
+    if (!one.stamp().absent()) return false;
+    one.lock();
+    one.write(words, nullptr);
+    one.unlock(stamp);
+    return true;
   }
   std::optional<schema> columns_of_rows() const override {
     if (!registered_row<Row>) return std::nullopt;
