@@ -95,7 +95,9 @@ def document(flags, machine, outcome, not_built, native, plots, verified=None):
             "series": [figure.series() for figure in outcome.figures],
             "sensitivity": changed.pop("sensitivity"), "not_built": not_built, **changed,
             "native": native, "scale": flags.scale, "plots": plots,
-            **({"verified": verified} if verified else {})}
+            **({"verified": verified} if verified else {}),
+            **({"load_average": {"start": flags.load, "end": os.getloadavg()[0]}}
+               if flags.host else {})}
 
 
 def json_text(content):

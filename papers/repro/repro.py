@@ -55,7 +55,8 @@ def arguments_of(given):
     parser.add_argument("--verify", action="store_true", help="takes all results from --answers, "
                         "repeats one run in ten, and compares")
     parser.add_argument("--json", help="a file, or - for standard output")
-    parser.set_defaults(host=None)  # of native.host_of(), with --native
+    # Of native.host_of(), with --native; and how busy the machine was before.
+    parser.set_defaults(host=None, load=os.getloadavg()[0])
     return parser.parse_args(given)
 
 

@@ -62,6 +62,7 @@ class Native(CommandCase):
                 self.assertLessEqual({c["verdict"] for c in content["claims"]}, {"agrees", "near", "differs"})
                 self.assertGreater(len(content["claims"]), 50)
                 self.assertEqual(content["machine"]["native"], "fake Xeon")
+                self.assertEqual(list(content["load_average"]), ["start", "end"])
                 self.assertNotIn("simulated", content["machine"])
                 # One thing is changed at a time, but nothing of the simulated machine's.
                 self.assertLessEqual({row["knob"] for row in content["sensitivity"]},
