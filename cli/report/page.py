@@ -16,7 +16,7 @@ from results import (WAIT_PCT_MAX, Work, beyond_spread, fastest, is_database, la
 
 ROWS_MAX = 10  # more rows of winners are folded away
 COMMITS_MAX = 3  # more commits are counted, not named
-NAMES_MAX = 4  # the same of what the headline names
+NAMES_MAX = 6  # the same of what the headline names
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 1080px;
@@ -490,8 +490,8 @@ def what_ran(contents, key_sets):
     told = []
     if key_sets:
         works = {work_title(work) for one in key_sets for work in one.works}
-        told.append(f"{some((i for s in key_sets for i in sorted(s.indexes)), 'indexes')} at "
-                    f"{plural(len(works), 'kind')} of work")
+        told.append(some((i for s in key_sets for i in sorted(s.indexes)), "indexes"))
+        told.append(works.pop() if len(works) == 1 else f"{len(works)} kinds of work")
         told.append(some((s.data for s in key_sets), "sets of data"))
         told.append(numbers_of_threads(sorted({n for s in key_sets for n in s.threads})))
     told += [plural(count, noun) for count, noun in (

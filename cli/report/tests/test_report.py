@@ -270,11 +270,11 @@ class Page(unittest.TestCase):
         page = self.page_of(content_of([run_of(i, t) for i in ("absl+mutex", "ordered_map")
                                         for t in (1, 2)]),
                             content_of([run_of("x", 8, workload="c")]) | {"claims": claims})
-        headline = "elidex: absl+mutex, ordered_map, x at 2 kinds of work; 1 M u64 integer keys; "
+        headline = "elidex: absl+mutex, ordered_map, x; 2 kinds of work; 1 M u64 integer keys; "
         self.assertIn(f"<h1>{headline}1 to 8 threads; 1 claim of the papers</h1>", page)
         many = self.page_of(content_of([run_of(f"index {n}") for n in range(9)]))
-        self.assertIn("<h1>elidex: 9 indexes at 1 kind of work; 1 M u64 integer keys; 1 thread</h1>",
-                      many)
+        self.assertIn("<h1>elidex: 9 indexes; 50 % read, 50 % update, uniform keys; 1 M u64 integer "
+                      "keys; 1 thread</h1>", many)
 
     def test_the_load_of_the_machine(self):
         busy = content_of([run_of("x", cpu_wait_pct=p) for p in (0.25, 1.5, 3.0)], usable_threads=2)
