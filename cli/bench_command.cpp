@@ -9,10 +9,10 @@
 #include "bench/runner/bench.hpp"
 #include "bench/runner/machine.hpp"
 #include "bench/support/bad_input.hpp"
+#include "cli/bench_output.hpp"
 #include "cli/command_line.hpp"
 #include "cli/commands.hpp"
 #include "cli/flags.hpp"
-#include "cli/json_output.hpp"
 #include "cli/progress.hpp"
 #include "cli/results_json.hpp"
 #include "cli/table.hpp"
@@ -127,6 +127,7 @@ std::string tables(const bench::bench_options& options, const bench::bench_resul
     if (ratios) columns.push_back({"x first", table::right});
     columns.push_back({"p50 ns", table::right});
     columns.push_back({"p99 ns", table::right});
+    columns.push_back({"p99.9 ns", table::right});
     columns.push_back({"bytes/key", table::right});
     if (elided) {
       columns.push_back({"aborts/op", table::right});
@@ -141,6 +142,7 @@ std::string tables(const bench::bench_options& options, const bench::bench_resul
       if (ratios) cells.push_back(formatted("%.2f", run->ratio_to_first));
       cells.push_back(formatted("%.0f", run->latency.percentile(50)));
       cells.push_back(formatted("%.0f", run->latency.percentile(99)));
+      cells.push_back(formatted("%.0f", run->latency.percentile(99.9)));
       cells.push_back(formatted("%.1f", run->bytes_per_key));
       if (elided) {
         const auto& counts = run->counters;
@@ -208,16 +210,16 @@ static int bench_command(const bench_flags& flags) {
       break;
   }
   const bench::bench_options options = options_of(flags);
-  const json_output json(flags.json);
+  const bench_output output(flags);
   bench::bench_result result;
   {
     progress_bar bar;
     result = bench::run_bench(
         options, [&](const bench::bench_progress& at) { bar.show(at.done, at.doing); });
   }
-  if (json.wanted()) json.write(bench_document(options, result).dump(2));
+  if (output.wanted()) output.write(bench_document(options, result));
   const std::string remarks = notes(options, result);
-  if (json.to_stdout()) {
+  if (output.to_stdout()) {
     std::fputs(remarks.c_str(), stderr);
     return 0;
   }
@@ -280,15 +282,19 @@ void add_bench_command(command_parser& app) {
   command.footer(
       R"(Columns: Mops/s is millions of requests a second, all threads together, the median over the
 rounds. min..max are the slowest and the fastest round. x first is the ratio of medians to the
-first index. p50 and p99 are the times of sampled requests (multi-get: of calls). bytes/key is
-the memory that loading took from the allocator, for each key. aborts/op counts attempts that a
-conflict ended, fallback % operations that took their lock.
+first index. p50, p99 and p99.9 are the times of sampled requests (multi-get: of calls).
+bytes/key is the memory that loading took from the allocator, for each key. aborts/op counts
+attempts that a conflict ended, fallback % operations that took their lock.
 Workloads over databases (elidex list): tps is transactions a second. conflicts % is the share of
 attempts that were repeated, of all transactions. lost is the difference between the expected
 and the actual sum after a run: changes (ycsb-txn) or cents (smallbank). If the isolation level
 guarantees that nothing is lost, a loss ends the command with status 1.)");
   flags->index = bench_index_default;
   add_workload_options(command, *flags);
+  command
+      .add_option("--csv", flags->csv,
+                  "write the runs to FILE as CSV, a row each; - for standard output")
+      .type_name("FILE");
   command.add_option("--threads", flags->threads, "threads").type_name("N,M").shows_default();
   command.add_flag("--oversubscribe", flags->oversubscribe,
                    "allow more threads than the machine has CPUs");

@@ -23,6 +23,7 @@ struct workload_flags {
 inline constexpr const char* bench_index_default = "ordered_map,absl+mutex";
 
 struct bench_flags : workload_flags {
+  std::string csv;
   std::string threads = "1";
   std::string seconds = "1";
   std::string warm_up;

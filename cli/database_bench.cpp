@@ -6,8 +6,8 @@
 
 #include "bench/runner/machine.hpp"
 #include "bench/support/bad_input.hpp"
+#include "cli/bench_output.hpp"
 #include "cli/flags.hpp"
-#include "cli/json_output.hpp"
 #include "cli/progress.hpp"
 #include "cli/results_json.hpp"
 #include "cli/workload_flags.hpp"
@@ -57,7 +57,8 @@ nlohmann::ordered_json run_document(const database_bench& bench, const store::be
     by_type[std::string(bench.kinds[k])] = {{"mops", share * run.tps / 1e6},
                                             {"transactions", many},
                                             {"ns_p50", sum.latency[k].percentile(50)},
-                                            {"ns_p99", sum.latency[k].percentile(99)}};
+                                            {"ns_p99", sum.latency[k].percentile(99)},
+                                            {"ns_p999", sum.latency[k].percentile(99.9)}};
   }
   nlohmann::ordered_json document{
       {"index", run.what->name},
@@ -69,6 +70,7 @@ nlohmann::ordered_json run_document(const database_bench& bench, const store::be
       {"mops_max", run.tps_max / 1e6},
       {"ns_p50", run.latency.percentile(50)},
       {"ns_p99", run.latency.percentile(99)},
+      {"ns_p999", run.latency.percentile(99.9)},
       {"aborts_per_op", per_transaction(run, aborts)},
       {"aborts",
        {{"conflict", regions.aborts_by(htm::abort_cause::conflict) + sum.conflicts},
@@ -122,7 +124,7 @@ std::string tables(const database_bench& bench, const std::vector<store::bench_r
   columns.push_back({"tps", table::right});
   if (options.rounds > 1) columns.push_back({"min..max", table::right});
   if (ratios) columns.push_back({"x first", table::right});
-  for (const char* const title : {"p50 us", "p99 us", "conflicts %", "bytes/row"})
+  for (const char* const title : {"p50 us", "p99 us", "p99.9 us", "conflicts %", "bytes/row"})
     columns.push_back({title, table::right});
   if (!bench.missing.empty()) columns.push_back({bench.missing, table::right});
   for (const std::string_view name : bench.kinds)
@@ -145,6 +147,7 @@ std::string tables(const database_bench& bench, const std::vector<store::bench_r
     if (ratios) cells.push_back(formatted("%.2f", run->ratio_to_first));
     cells.push_back(formatted("%.1f", run->latency.percentile(50) / 1e3));
     cells.push_back(formatted("%.1f", run->latency.percentile(99) / 1e3));
+    cells.push_back(formatted("%.1f", run->latency.percentile(99.9) / 1e3));
     cells.push_back(formatted("%.2f", 100 * per_transaction(*run, run->outcome.conflicts)));
     cells.push_back(formatted("%.0f", run->bytes_per_row));
     if (!bench.missing.empty()) cells.push_back(std::to_string(run->outcome.missing));
@@ -250,7 +253,7 @@ std::string_view name_of(internal::isolation level) {
 }
 
 int run_database_bench(const bench_flags& flags, const database_bench& bench) {
-  const json_output json(flags.json);
+  const bench_output output(flags);
   std::vector<store::bench_run> runs;
   {
     progress_bar bar;
@@ -259,13 +262,13 @@ int run_database_bench(const bench_flags& flags, const database_bench& bench) {
   }
   const bool right = std::all_of(runs.begin(), runs.end(),
                                  [](const auto& run) { return run.outcome.violations.empty(); });
-  if (json.wanted()) {
+  if (output.wanted()) {
     nlohmann::ordered_json document = results_document();
     for (const store::bench_run& run : runs) document["runs"].push_back(run_document(bench, run));
-    json.write(document.dump(2));
+    output.write(std::move(document));
   }
   const std::string remarks = notes(bench.options, runs);
-  if (json.to_stdout()) {
+  if (output.to_stdout()) {
     std::fputs(remarks.c_str(), stderr);
   } else {
     print(heading(bench) + tables(bench, runs) + (remarks.empty() ? "" : "\n" + remarks));

@@ -434,8 +434,9 @@ void add_sim_command(command_parser& app) {
       .add_option("--set", flags->set, "another value for a machine's parameter; may be repeated")
       .type_name("NAME=N");
   command
-      .add_option("--trace", flags->trace,
-                  "write a timeline of all transactions to FILE, for a trace viewer")
+      .add_option(
+          "--trace", flags->trace,
+          "write a timeline of all transactions to FILE; Perfetto (ui.perfetto.dev) opens it")
       .type_name("FILE");
   command.add_option("--jobs", flags->jobs, "runs at the same time [the CPUs here]").type_name("N");
   command.runs([flags] { return sim_command(*flags); });

@@ -6,6 +6,7 @@
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -53,10 +54,12 @@ def main():
     parser.add_argument("--seconds", default="0.1")
     parser.add_argument("--rounds", default="9")
     arguments = parser.parse_args()
+    load = os.getloadavg()[0]
     where = answer_of([arguments.elidex, "doctor", "--json", "-"])
     measured = answer_of([arguments.benchmark, "--seconds", arguments.seconds, "--rounds", arguments.rounds])
     runs = with_ratios(measured["runs"])
-    content = {"schema": 1, "commit": where["commit"], "machine": where["machine"], "runs": runs}
+    content = {"schema": 1, "commit": where["commit"], "machine": where["machine"], "runs": runs,
+               "load_average": {"start": load, "end": os.getloadavg()[0]}}
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
     arguments.json.write_text(json.dumps(content, indent=1) + "\n")
     print("Sections a second, medians; ratios to the first lock. The same words are written by all threads.")

@@ -6,6 +6,7 @@
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -88,12 +89,14 @@ def main():
     parser.add_argument("--seconds", default="0.1", help="of a run with a hot key [0.1]")
     parser.add_argument("--compiler", default="g++", help="[g++]")
     arguments = parser.parse_args()
+    load = os.getloadavg()[0]
     where = answer_of([arguments.elidex, "doctor", "--json", "-"])
     measured = answer_of([arguments.benchmark, "--rounds", arguments.rounds, "--records", arguments.records,
                           "--seconds", arguments.seconds])
     runs = with_medians(measured["runs"] + compile_times(arguments.compiler, int(arguments.rounds)))
     machine = where["machine"] | {"allocator": "the C library's"}  # map_costs links no other
-    content = {"schema": 1, "commit": where["commit"], "machine": machine, "runs": runs}
+    content = {"schema": 1, "commit": where["commit"], "machine": machine, "runs": runs,
+               "load_average": {"start": load, "end": os.getloadavg()[0]}}
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
     arguments.json.write_text(json.dumps(content, indent=1) + "\n")
     print("Medians; ratios to the first of each group, in the same round.")

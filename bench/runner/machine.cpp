@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <compare>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -79,6 +80,12 @@ std::uint64_t cpu_wait_ns() {
   std::uint64_t running_ns = 0;
   std::uint64_t waiting_ns = 0;
   return in >> running_ns >> waiting_ns ? waiting_ns : 0;
+}
+
+std::optional<double> load_average() {
+  double load = 0;
+  if (getloadavg(&load, 1) != 1) return std::nullopt;
+  return load;
 }
 
 std::size_t available_memory_bytes() {

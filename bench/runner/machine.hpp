@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,9 @@ void pin_this_thread(int cpu);
 /// nanoseconds; 0 where the kernel keeps no account. Growth during a run means that somebody else
 /// used the machine.
 [[nodiscard]] std::uint64_t cpu_wait_ns();
+
+/// The kernel's load average over the last minute; empty where it is not known.
+[[nodiscard]] std::optional<double> load_average();
 
 /// MemAvailable of the kernel, further bounded by the control group; 0 where neither is known.
 [[nodiscard]] std::size_t available_memory_bytes();

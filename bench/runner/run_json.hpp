@@ -23,6 +23,7 @@ namespace elidex::bench {
           {"mops_max", run.mops_max},
           {"ns_p50", run.latency.percentile(50)},
           {"ns_p99", run.latency.percentile(99)},
+          {"ns_p999", run.latency.percentile(99.9)},
           {"aborts_per_op", counts.aborts_per_request(run.counted_requests)},
           {"aborts",
            {{"conflict", counts.aborts_conflict},

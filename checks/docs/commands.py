@@ -136,6 +136,8 @@ ROWS = [
     reduced("./dev elidex bench --index ordered_map,btree/mutex,absl+mutex --workload a "
             "--dist zipf:0.99 --keys 1M "
             "--threads 1,2", ("--keys 1M", f"--keys 10K {BRIEF}")),
+    reduced("./dev elidex bench --workload c --threads 1,2 --csv runs.csv",
+            ("1,2", f"1,2 --keys 10K {BRIEF}"), ("runs.csv", "{directory}/runs.csv")),
     reduced("./dev elidex bench --index ordered_map,std+shared_mutex --workload a "
             "--dist zipf:0.99 --keys 1M "
             "--threads 1,2", ("--keys 1M", f"--keys 10K {BRIEF}")),

@@ -1,9 +1,12 @@
 """The HTML page around the plots. Everything is in the one file; nothing is loaded from elsewhere."""
 
+import math
 import re
+import statistics
 from collections import Counter, defaultdict
 from html import escape
 from os.path import basename
+from typing import NamedTuple
 
 import plots
 from plots import DAGGER
@@ -13,20 +16,38 @@ from results import (WAIT_PCT_MAX, Work, beyond_spread, fastest, is_database, la
 
 ROWS_MAX = 10  # more rows of winners are folded away
 COMMITS_MAX = 3  # more commits are counted, not named
+NAMES_MAX = 6  # the same of what the headline names
 
 STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 1080px; margin: 2em auto; padding: 0 1em; }
-h1 { margin-bottom: 0; } h2 { margin-top: 2.2em; border-bottom: 2px solid #ddd; } h3 { margin: 1.8em 0 .3em; }
-table { border-collapse: collapse; margin: .6em 0; font-size: 14px; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 1080px;
+  margin: 2em auto; padding: 0 1em; overflow-wrap: anywhere; }
+h1 { margin-bottom: 0; font-size: 1.7em; line-height: 1.25; }
+h2 { margin-top: 2.2em; border-bottom: 2px solid #ddd; } h3 { margin: 1.8em 0 .3em; }
+h3 small { font-weight: 400; color: #555; margin-left: .6em; }
+table { border-collapse: collapse; margin: .6em 0; font-size: 14px; overflow-wrap: normal; }
 th, td { padding: .25em .8em; text-align: right; border-bottom: 1px solid #e4e4e4; }
-th { border-bottom: 2px solid #bbb; font-weight: 600; } th:first-child, td:first-child, .words { text-align: left; }
+th { border-bottom: 2px solid #bbb; font-weight: 600; vertical-align: bottom; }
+th:first-child, td:first-child, .words { text-align: left; } .words { min-width: 11em; }
 td { white-space: pre; vertical-align: top; font-variant-numeric: tabular-nums; }
-td.words, td:first-child { white-space: pre-line; }
+td.words, td:first-child { white-space: pre-line; } td:first-child { min-width: 9em; }
+td.name:first-child { white-space: nowrap; min-width: 0; }
+tr:has(.group) td { border-top: 2px solid #bbb; }
+td.bar { position: relative; min-width: 9em; padding: 0; }
+td.bar b, td.bar i { position: absolute; print-color-adjust: exact; }
+td.bar b { top: 18%; height: 64%; background: #56B4E9; } td.ours b { background: #D55E00; }
+td.bar i { top: calc(50% - 1px); border-top: 2px solid #222; }
+nav { columns: 20em; margin: 1em 0; font-size: 14px; }
+nav a { display: block; break-inside: avoid; padding: .15em 0; }
+.scroll { overflow-x: auto; }
 .best { font-weight: 700; } .note { color: #555; font-size: 13.5px; }
 .warning { background: #fde8e6; border-left: 5px solid #C0392B; padding: .4em .8em; }
 .simulated { background: #fff6dd; border-left: 5px solid #E69F00; padding: .4em .8em; }
 details { margin: .4em 0; } summary { cursor: pointer; color: #0072B2; } li { margin: .3em 0; }
-svg { display: block; }
+svg { display: block; width: 100%; min-width: 480px; max-width: 760px; height: auto; }
+@media (max-width: 700px) {
+  body { margin: 1em auto; } ul { padding-left: 1.2em; }
+  th, td { padding: .25em .5em; } td.bar { min-width: 6em; }
+}
 @media print {
   body { max-width: none; margin: 0; font-size: 12px; } h2, h3, summary { break-after: avoid; } svg, tr { break-inside: avoid; }
   details::details-content { content-visibility: visible; display: block; height: auto; }
@@ -34,16 +55,53 @@ svg { display: block; }
 """
 
 
+class Bar(NamedTuple):
+    """A cell of a table: a bar between two places, and a line for a spread. In per cent of the
+    cell's width."""
+
+    start: float
+    end: float
+    ours: bool
+    low: float = 0
+    high: float = 0
+
+    def html(self):
+        line = (f"<i style=left:{self.low:.1f}%;width:{self.high - self.low:.1f}%></i>"
+                if self.high > self.low else "")
+        return (f"<td class='bar{' ours' if self.ours else ''}'><b style=left:{self.start:.1f}%;"
+                f"width:max(2px,{self.end - self.start:.1f}%)></b>{line}</td>")
+
+
 def table(headings, rows):
-    """Cells are text, or (text, css class)."""
+    """Cells are text, (text, css class) or a Bar. A wide table scrolls in its own box. Columns of
+    empty cells are left out."""
     def cell(content, tag="td"):
+        if isinstance(content, Bar):
+            return content.html()
         text, css = content if isinstance(content, tuple) else (content, "")
         name = f' class="{css}"' if css else ""
         return f"<{tag}{name}>{escape(str(text))}</{tag}>"
 
-    head = "".join(cell(h, "th") for h in headings)
-    body = "".join("<tr>" + "".join(cell(c) for c in row) + "</tr>\n" for row in rows)
-    return f"<table><tr>{head}</tr>\n{body}</table>\n"
+    used = [n for n in range(len(headings)) if n == 0 or any(row[n] != "" for row in rows)]
+    head = "".join(cell(headings[n], "th") for n in used)
+    body = "".join("<tr>" + "".join(cell(row[n]) for n in used) + "</tr>\n" for row in rows)
+    return f"<div class=scroll><table><tr>{head}</tr>\n{body}</table></div>\n"
+
+
+def anchor(title):
+    return "set-" + re.sub(r"\W+", "-", title).strip("-")
+
+
+def heading(title):
+    """Of a section. The table of contents lists it."""
+    return f"<h2 id='{anchor(title)}'>{escape(title)}</h2>"
+
+
+def contents_list(body):
+    """Links to all sections of that text."""
+    links = [f"<a href='#{one}'>{title}</a>"
+             for one, title in re.findall(r"<h2 id='([^']*)'>(.*?)</h2>", body)]
+    return f"<nav>{''.join(links)}</nav>" if len(links) > 1 else ""
 
 
 def size_words(count):
@@ -75,9 +133,9 @@ def machines_section(contents):
     rows = []
     for name in names:
         told = [words(host[name], name) if name in host else "" for host in hosts]
-        css = "words best" if len(set(told)) > 1 else "words"
+        css = "words best" if len({one for one in told if one}) > 1 else "words"
         rows.append((name.replace("_", " ").removesuffix(" bytes"), *((t, css) for t in told)))
-    return "<h2>Where it was measured</h2>" + table(("", *((t, "words") for t in titles)), rows)
+    return heading("Where it was measured") + table(("", *((t, "words") for t in titles)), rows)
 
 
 def folded(summary, content, opened=False):
@@ -150,22 +208,53 @@ def disturbed_note(runs):
             "ratio where one of them takes part.</p>")
 
 
+def rate_bar(run, longest):
+    return Bar(0, 100 * run["mops"] / longest, run["index"] == "ordered_map",
+               100 * run["mops_min"] / longest, 100 * run["mops_max"] / longest)
+
+
+def latency_bar(run, low, high):
+    """From p50 to p99, on a log scale from `low` to `high`."""
+    if not is_timed(run):
+        return ""
+    ends = [100 * math.log(run[name] / low) / math.log(high / low) for name in ("ns_p50", "ns_p99")]
+    return Bar(*ends, run["index"] == "ordered_map")
+
+
+def is_timed(run):
+    return run.get("ns_p50", 0) > 0 and run.get("ns_p99", 0) >= run["ns_p50"]
+
+
+def measured(run, name, digits):
+    """The figure as text. What rounds to zero says nothing."""
+    text = f"{run.get(name, 0):.{digits}f}"
+    return text if float(text) else ""
+
+
 def run_table(runs):
-    rows = []
+    """A row for each run, with bars: the fastest first."""
+    rows, timed = [], [r for r in runs if is_timed(r)]
+    longest = max(max(r["mops"], r["mops_max"]) for r in runs) or 1
+    low, high = ((min(r["ns_p50"] for r in timed) / 1.1, max(r["ns_p99"] for r in timed) * 1.1)
+                 if timed else (1, 2))
     for count in plots.thread_counts(runs):
-        there = runs_with(runs, count)
+        there = sorted(runs_with(runs, count), key=lambda r: -r["mops"])
         best = max((r["mops"] for r in compared(runs, count)), default=None)
         for r in there:
-            rows.append((r["index"], count,
+            rows.append(((r["index"], "name group" if r is there[0] else "name"), count,
+                         rate_bar(r, longest),
                          (plots.rate_text(r, ".3f"), "best" if r["mops"] == best else ""),
                          f"{r['mops_min']:.3f} to {r['mops_max']:.3f}",
                          f"{r['ratio_to_first']:.2f}" if "ratio_to_first" in r else "",
-                         *(f"{r[name]:.{digits}f}" if name in r else "" for name, digits in
-                           (("ns_p50", 0), ("ns_p99", 0), ("aborts_per_op", 2), ("fallback_pct", 0)))))
+                         latency_bar(r, low, high),
+                         *(measured(r, name, digits) for name, digits in
+                           (("ns_p50", 0), ("ns_p99", 0), ("ns_p999", 0), ("aborts_per_op", 2),
+                            ("fallback_pct", 0)))))
     firsts = {r["first"] for r in runs}
-    return table(("index", "threads", rate_unit(runs), "slowest to fastest round",
-                  f"x {firsts.pop()}" if len(firsts) == 1 else "x the first index of its file", "p50 ns", "p99 ns",
-                  "aborts per op", "fallback %"), rows)
+    return table(("index", "threads", "", rate_unit(runs), "slowest to\nfastest round",
+                  f"x {firsts.pop()}" if len(firsts) == 1 else "x the first index of its file",
+                  "p50 to p99, log scale", "p50 ns", "p99 ns", "p99.9 ns", "aborts per op",
+                  "fallback %"), rows)
 
 
 def theta_plots(works, looks):
@@ -182,23 +271,28 @@ def theta_plots(works, looks):
     return "\n".join(out)
 
 
-def memory_plot(key_set, looks):
+def memory_table(key_set):
     size_of = {r["index"]: r["bytes_per_key"] for work in sorted(key_set.works, key=work_order, reverse=True)
                for r in key_set.works[work] if r.get("bytes_per_key", 0) > 0}
     if not size_of:
         return ""
-    unit = "row" if is_database(key_set.runs) else "key"
-    return "<h3>Memory</h3>" + plots.svg(plots.bytes_per_key(size_of, looks, unit))
+    unit = "bytes per row" if is_database(key_set.runs) else "bytes per key, value included"
+    most = max(size_of.values())
+    rows = [((index, "name"), Bar(0, 100 * size / most, index == "ordered_map"), f"{size:.1f}")
+            for index, size in sorted(size_of.items(), key=lambda one: one[1])]
+    return "<h3>Memory</h3>" + table(("index", "", unit), rows)
 
 
-def work_block(work, runs, looks):
-    drawn = plots.latency(runs, looks)
-    return (plots.svg(plots.throughput(runs, looks)) + (plots.svg(drawn) if drawn is not None else "")
-            + folded(f"The numbers (workload {work.workload}, {work.dist})", run_table(runs)))
+def work_block(runs, looks):
+    """Curves for many numbers of threads."""
+    if len(plots.thread_counts(runs)) <= plots.PANELS_MAX:
+        return run_table(runs)
+    return plots.svg(plots.by_threads(runs, looks)) + folded("The numbers", run_table(runs))
 
 
-def section(key_set, looks):
-    parts = [f"<h2 id='{anchor(key_set)}'>{escape(key_set.title)}</h2>"]
+def section(key_set):
+    looks = plots.Looks(key_set.indexes)
+    parts = [heading(key_set.title)]
     if key_set.simulated:
         parts.append("<p class=simulated>Simulated: all of this section comes from a modelled machine and is not comparable "
                      "with native figures.</p>")
@@ -213,9 +307,11 @@ def section(key_set, looks):
             parts.append(f"<h3>{escape(workload_title(workload))}</h3>{curves}")
         for dist, runs in works.items():
             work = Work(workload, dist, settings)
-            title, block = work_title(work), work_block(work, runs, looks)
-            parts.append(folded(f"{title}: throughput and latency", block) if curves else f"<h3>{escape(title)}</h3>{block}")
-    parts.append(memory_plot(key_set, looks))
+            title, block = work_title(work), work_block(runs, looks)
+            names = f"<small>{escape(f'{workload}, {dist}')}</small>"
+            parts.append(folded(f"{title}: throughput and latency", block) if curves else
+                         f"<h3>{escape(title)}{names}</h3>{block}")
+    parts.append(memory_table(key_set))
     return "\n".join(parts)
 
 
@@ -224,11 +320,12 @@ def claims_section(contents):
     for content in contents:
         kind = "simulated" if content["machine"].get("simulated") else "native"
         for claim in content["claims"]:
-            rows.append((claim.get("id", ""), *((str(claim.get(n, "")), "words") for n in ("where", "paper", "here")),
+            rows.append(((claim.get("id", ""), "name"),
+                         *((str(claim.get(n, "")), "words") for n in ("where", "paper", "here")),
                          kind, (claim.get("verdict", ""), "best")))
     verdicts = Counter(str(row[-1][0]) for row in rows)
     told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
-    return (f"<h2>Claims of the papers</h2><p>{escape(told)}.</p>"
+    return (heading("Claims of the papers") + f"<p>{escape(told)}.</p>"
             + table(("claim", ("where", "words"), ("the paper", "words"), ("here", "words"), "measured", "verdict"), rows)
             if rows else "")
 
@@ -259,7 +356,7 @@ def locks_section(contents):
         if situations:
             parts.append(f"<p class=note>From {escape(basename(content['file']))}; elidex "
                          f"{escape(content['commit'])}.</p>")
-    return ("<h2>Locks under contention</h2><p>Medians over the rounds. The ratio is to the "
+    return (heading("Locks under contention") + "<p>Medians over the rounds. The ratio is to the "
             "standard's lock in the same round."
             "</p>" + "\n".join(parts) if parts else "")
 
@@ -274,7 +371,7 @@ def programs_section(contents):
                 cells.append(f"{told['median']:.2f}\n{told['min']:.2f} to {told['max']:.2f}"
                              if told else "")
         rows.append((one["program"], (one["load"], "words"), *cells))
-    return ("<h2>Programs under libelidex-preload.so</h2><p>Ratios to the same round's run "
+    return (heading("Programs under libelidex-preload.so") + "<p>Ratios to the same round's run "
             "without the library: median, "
             "smallest and largest.</p>"
             + table(("program", ("load", "words"), "speed", "CPU time per operation",
@@ -291,8 +388,8 @@ def columns_section(contents):
                        one["vector_bytes_per_row"], arrow.get("dictionary_bytes_per_row"))
             rows.append(((f"{one['column']} of {one['file'].rsplit('/', 1)[-1]}", "words"), one["type"], f"{one['rows']:,}",
                          f"{one['distinct']:,}", *("" if n is None else f"{n:.2f}" for n in numbers)))
-    return ("<h2>Columns</h2><p>Bytes are for each row: of the delta that took them, of the main after a merge, of a plain vector, "
-            "and of Arrow's dictionary encoding.</p>"
+    return (heading("Columns") + "<p>Bytes are for each row: of the delta that took them, of the "
+            "main after a merge, of a plain vector, and of Arrow's dictionary encoding.</p>"
             + table((("column", "words"), "type", "rows", "values", "loaded, M rows/s", "delta", "main", "vector", "Arrow"), rows)
             if rows else "")
 
@@ -300,7 +397,7 @@ def columns_section(contents):
 def not_shown_section(contents):
     items = [f"<li>{escape(basename(content['file']))}: {escape(what)}.</li>"
              for content in contents for what in content["not_shown"]]
-    return f"<h2>Not shown</h2><ul>{''.join(items)}</ul>" if items else ""
+    return heading("Not shown") + f"<ul>{''.join(items)}</ul>" if items else ""
 
 
 def factors(values):
@@ -354,17 +451,14 @@ def hot_words(key_set):
             f"{plots.threads_title(counts[0])}: {each}.")
 
 
-def anchor(key_set):
-    return "set-" + re.sub(r"\W+", "-", key_set.title).strip("-")
-
-
 def headline_item(key_set):
     lines = [f"<li>{plots.threads_title(n)}: {told}.</li>"
              for n in plots.few(key_set.compared_threads)
              if (told := leader_words(key_set, n))]
     hot = hot_words(key_set) if lines else ""
     kind = "" if key_set.simulated else ", native"
-    begin = f"<li><a href='#{anchor(key_set)}'>{escape(key_set.title)}</a>{kind}; fastest with"
+    link = f"<a href='#{anchor(key_set.title)}'>{escape(key_set.title)}</a>"
+    begin = f"<li>{link}{kind}; fastest with"
     if hot:
         lines.append(f"<li>{hot}</li>")
     return f"{begin}<ul>{''.join(lines)}</ul></li>" if lines else ""
@@ -379,11 +473,47 @@ def headline(key_sets):
                if simulated else ""))
 
 
+def some(names, nouns):
+    """The names, or how many there are."""
+    names = list(dict.fromkeys(names))
+    return ", ".join(names) if len(names) <= NAMES_MAX else f"{len(names)} {nouns}"
+
+
+def numbers_of_threads(counts):
+    if len(counts) <= 2:
+        return " and ".join(map(str, counts)) + (" thread" if counts == [1] else " threads")
+    return f"{counts[0]} to {counts[-1]} threads"
+
+
+def what_ran(contents, key_sets):
+    """The headline: what the page's figures are of."""
+    told = []
+    if key_sets:
+        works = {work_title(work) for one in key_sets for work in one.works}
+        told.append(some((i for s in key_sets for i in sorted(s.indexes)), "indexes"))
+        told.append(works.pop() if len(works) == 1 else f"{len(works)} kinds of work")
+        told.append(some((s.data for s in key_sets), "sets of data"))
+        told.append(numbers_of_threads(sorted({n for s in key_sets for n in s.threads})))
+    told += [plural(count, noun) for count, noun in (
+        (len({run["lock"] for c in contents for run in c["locks"]}), "lock"),
+        (len({one["program"] for c in contents for one in c["programs"]}), "program"),
+        (sum(len(c["columns"]) for c in contents), "column"),
+        (sum(len(c["claims"]) for c in contents), "claim")) if count]
+    if any(c["claims"] for c in contents):
+        told[-1] += " of the papers"
+    return "; ".join(told) or "nothing that this page shows"
+
+
+def host_of(machine):
+    if machine.get("simulated"):
+        return f"simulated {machine['simulated']}"
+    return f"{machine.get('cpu') or 'an unrecorded CPU'}, {plural(machine['cores'], 'core')}" \
+        if "cores" in machine else "an unrecorded machine"
+
+
 def facts_of(contents):
     """What the page is made of, in one line."""
-    hosts = list(dict.fromkeys(f"simulated {m['simulated']}" if "simulated" in m else
-                               f"{m.get('cpu', 'unknown CPU')}, {m.get('cores', '?')} cores"
-                               for m in machines(contents)))
+    hosts = list(dict.fromkeys(map(host_of, machines(contents))))
     commits = sorted({c["commit"] for c in contents if c["commit"]})
     runs = sum(len(c["runs"]) for c in contents)
     few = len(commits) <= COMMITS_MAX
@@ -391,15 +521,54 @@ def facts_of(contents):
     return f"{'; '.join(hosts)}; {told}; {plural(runs, 'run')} from {plural(len(contents), 'file')}"
 
 
+def load_rows(contents):
+    """A row for each file that says how busy its machine was."""
+    rows = []
+    for content in contents:
+        load = content["load_average"]
+        waits = [r["cpu_wait_pct"] for r in content["runs"] if "cpu_wait_pct" in r]
+        if load or waits:
+            cpus = content["machine"].get("usable_threads", "")
+            rows.append((basename(content["file"]), words(cpus),
+                         *(f"{load[at]:.2f}" if load else "" for at in ("start", "end")),
+                         *(f"{of(waits):.2f}" if waits else "" for of in (statistics.median, max))))
+    return rows
+
+
+def load_section(contents):
+    rows = load_rows(contents)
+    if not rows:
+        return ""
+    return (heading("Load of the machines")
+            + "<p>The load average is the kernel's, over one minute. The one at the end includes the measured threads. Waiting is the share of a run's "
+            f"time in which its threads were ready but had no CPU; beyond {WAIT_PCT_MAX} % a run "
+            "is marked as disturbed.</p>"
+            + table(("file", "CPUs", "load average\nat the start", "load average\nat the end",
+                     "waiting %,\nmedian run", "waiting %,\nworst run"), rows))
+
+
+def load_words(contents):
+    """The load before the runs, in one sentence."""
+    loads = [c["load_average"]["start"] for c in contents if c["load_average"]]
+    if not loads:
+        return "The files do not record the machine's load average."
+    span = f"{min(loads):.2f}" + (f" to {max(loads):.2f}" if len(loads) > 1 else "")
+    lacking = len(contents) - len(loads)
+    where = f" in {plural(len(loads), 'file')}; not recorded in {lacking}" if lacking else ""
+    return f"Load average before the runs: {span}{where}."
+
+
 def render(contents, key_sets):
-    looks = plots.Looks({i for key_set in key_sets for i in key_set.indexes})
     warning = disturbed_note([run for key_set in key_sets for run in key_set.runs])
-    body = "\n".join(section(s, looks) for s in key_sets)
-    others = "\n".join(make(contents) for make in (locks_section, programs_section,
-                                                   columns_section, claims_section,
-                                                   not_shown_section, machines_section))
-    return (f"<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>elidex: what was measured</title>"
+    fastest_of_all = headline(key_sets)
+    body = "\n".join([heading("Who is fastest") + fastest_of_all if fastest_of_all else "",
+                      *map(section, key_sets),
+                      *(make(contents) for make in (
+                          locks_section, programs_section, columns_section, claims_section,
+                          not_shown_section, load_section, machines_section))])
+    title = escape(f"elidex: {what_ran(contents, key_sets)}")
+    return (f"<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>{title}</title>"
             f"<meta name=viewport content='width=device-width'><style>{STYLE}</style></head><body>\n"
-            f"<h1>elidex: what was measured</h1><p "
-            f"class=note>{escape(facts_of(contents))}</p>\n{warning}\n"
-            f"{headline(key_sets)}\n{body}\n{others}\n</body></html>\n")
+            f"<h1>{title}</h1><p class=note>{escape(facts_of(contents))}. "
+            f"{escape(load_words(contents))}</p>\n{warning}\n"
+            f"{contents_list(body)}\n{body}\n</body></html>\n")

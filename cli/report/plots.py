@@ -1,4 +1,4 @@
-"""The plots, as SVG text or as a PNG file. An index has one colour and one hatch everywhere."""
+"""The plots, as SVG text or as a PNG file. An index has one colour and one hatch in a section."""
 
 import io
 import itertools
@@ -9,7 +9,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator  # noqa: E402
+from matplotlib.ticker import FixedLocator, MaxNLocator  # noqa: E402
 
 from results import rate_unit, theta_of  # noqa: E402
 
@@ -30,7 +30,7 @@ PANELS_MAX = 3  # beside each other in the width of a page
 
 
 class Looks:
-    """Which colour, hatch, marker and line each index has, over all plots of a page."""
+    """Which colour, hatch, marker and line each index has, over all plots of a section."""
 
     def __init__(self, indexes):
         others = sorted(i for i in indexes if i != "ordered_map")
@@ -64,7 +64,8 @@ def svg(figure):
     text = out.getvalue()
     # Only the drawing itself: the XML prologue and the metadata name outside addresses and are of no use in HTML.
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg"):], flags=re.DOTALL)
-    return re.sub(r' width="[\d.]+pt" height="[\d.]+pt"', ' style="width:100%;height:auto"', text, count=1)
+    text = re.sub(r' width="[\d.]+pt" height="[\d.]+pt"', "", text, count=1)
+    return f"<div class=scroll>{text}</div>"
 
 
 def ordered_indexes(runs):
@@ -92,21 +93,6 @@ def name_rows(axis, indexes, **font):
         label.set_fontweight("bold" if label.get_text() == "ordered_map" else "normal")
 
 
-def thread_panels(runs, row_inches, title_of):
-    threads = few(thread_counts(runs))
-    indexes = ordered_indexes(runs)
-    figure, axes = plt.subplots(1, len(threads), sharey=True, squeeze=False, gridspec_kw={"wspace": 0.08},
-                                figsize=(10, 1.0 + row_inches * max(len(indexes), 2)))
-    for axis, count in zip(axes[0], threads):
-        axis.set_title(title_of(count), loc="left")
-        name_rows(axis, indexes)
-        axis.set_ylim(-0.6, len(indexes) - 0.4)
-        axis.tick_params(axis="y", length=0)
-        axis.grid(axis="x", alpha=0.3, linewidth=0.6)
-        axis.set_axisbelow(True)
-    return figure, list(zip(axes[0], threads)), {name: row for row, name in enumerate(indexes)}
-
-
 def threads_title(count):
     return f"{count} thread" + ("" if count == 1 else "s")
 
@@ -115,55 +101,16 @@ def rate_text(run, form=".3g"):
     return format(run["mops"], form) + (f" {DAGGER}" if run["disturbed"] else "")
 
 
-def throughput(runs, looks):
-    """Bars side by side for few numbers of threads, curves for many."""
-    if len(thread_counts(runs)) > PANELS_MAX:
-        points = defaultdict(list)
-        for run in runs:
-            points[run["index"]].append((run["threads"], run))
-        return curves(points, looks, "threads", "")
-    figure, panels, rows = thread_panels(runs, 0.3, threads_title)
-    longest = max(max(r["mops_max"], r["mops"]) for r in runs) or 1
-    for axis, count in panels:
-        for run in (r for r in runs if r["threads"] == count):
-            row, index = rows[run["index"]], run["index"]
-            axis.barh(row, run["mops"], height=0.68, color=looks.colour(index), hatch=looks.hatch(index),
-                      edgecolor="white", linewidth=0)
-            axis.plot([run["mops_min"], run["mops_max"]], [row, row], color="black", linewidth=1.1,
-                      marker="|", markersize=5)
-            axis.text(max(run["mops_max"], run["mops"]) + 0.02 * longest, row, rate_text(run),
-                      va="center", fontsize=9)
-        axis.set_xlim(0, longest * 1.16)
-        axis.xaxis.set_major_locator(MaxNLocator(5))
-        axis.set_xlabel(rate_unit(runs))
-    return figure
-
-
-def latency(runs, looks):
-    runs = [r for r in runs if r.get("ns_p50", 0) > 0 and r.get("ns_p99", 0) > 0]
-    if not runs:
-        return None
-    figure, panels, rows = thread_panels(runs, 0.26, threads_title)
-    low, high = min(r["ns_p50"] for r in runs), max(r["ns_p99"] for r in runs)
-    crowded = len(panels) > 2 and high / low > 20
-    for axis, count in panels:
-        for run in (r for r in runs if r["threads"] == count):
-            row, colour = rows[run["index"]], looks.colour(run["index"])
-            axis.plot([run["ns_p50"], run["ns_p99"]], [row, row], color=colour, linewidth=1.6)
-            axis.plot(run["ns_p50"], row, marker="o", color=colour, markersize=6)
-            axis.plot(run["ns_p99"], row, marker="D", color=colour, markersize=6, markerfacecolor="white")
-        axis.set_xscale("log")
-        axis.xaxis.set_major_locator(LogLocator(subs=(1.0,) if crowded else (1.0, 3.0), numticks=8))
-        axis.xaxis.set_major_formatter(FuncFormatter(lambda ns, _: f"{ns:g}"))
-        axis.xaxis.set_minor_locator(NullLocator())
-        axis.set_xlim(low / 1.4, high * 1.6)
-        axis.set_xlabel("ns, log scale: ● p50  ◇ p99")
-    return figure
+def by_threads(runs, looks):
+    points = defaultdict(list)
+    for run in runs:
+        points[run["index"]].append((run["threads"], run))
+    return curves(points, looks, "threads", "")
 
 
 def curves(points, looks, label, title):
     """Throughput over something, whiskers from the slowest to the fastest round. `points`: index -> [(where, run)]."""
-    figure, axis = plt.subplots(figsize=(8.4, max(3.6, 0.8 + 0.23 * len(points))))
+    figure, axis = plt.subplots(figsize=(6.6, 3.4))
     last = {index: max(there, key=lambda point: point[0])[1]["mops"] for index, there in points.items()}
     for index in sorted(points, key=last.get, reverse=True):  # the legend reads as the right ends of the curves
         there = sorted(points[index], key=lambda point: point[0])
@@ -180,11 +127,11 @@ def curves(points, looks, label, title):
     axis.xaxis.set_major_locator(FixedLocator(sorted({x for there in points.values() for x, _ in there})))
     axis.set_xlabel(label)
     unit = rate_unit([run for there in points.values() for _, run in there])
-    axis.set_ylabel("Mops/s (million operations per second)" if len(points) > 8
-                    and unit == "Mops/s" else unit)
-    axis.set_title(title, loc="left")
+    axis.set_ylabel(unit)
     axis.grid(alpha=0.3, linewidth=0.6)
-    axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    # Above the curves: beside them it would be out of sight on a phone.
+    axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, fontsize=9,
+                title=title or None, alignment="left")
     return figure
 
 
@@ -196,22 +143,6 @@ def by_theta(works, threads, looks):
             if run["threads"] == threads:
                 points[run["index"]].append((theta_of(dist), run))
     return curves(points, looks, "skew of the keys: Zipf theta (0 = uniform)", threads_title(threads))
-
-
-def bytes_per_key(size_of, looks, unit):
-    """`size_of`: index -> bytes. `unit`: key or row."""
-    indexes = sorted(size_of, key=lambda i: -size_of[i])
-    longest = max(size_of.values())
-    figure, axis = plt.subplots(figsize=(10, 0.8 + 0.28 * max(len(indexes), 2)))
-    for row, index in enumerate(indexes):
-        axis.barh(row, size_of[index], height=0.68, color=looks.colour(index), hatch=looks.hatch(index),
-                  edgecolor="white", linewidth=0)
-        axis.text(size_of[index] + 0.008 * longest, row, f"{size_of[index]:.1f}", va="center", fontsize=9)
-    name_rows(axis, indexes)
-    axis.tick_params(axis="y", length=0)
-    axis.set_xlim(0, longest * 1.1)
-    axis.set_xlabel("bytes per key, value included" if unit == "key" else "bytes per row")
-    return figure
 
 
 def picture(panels, looks):

@@ -151,9 +151,9 @@ def is_spread(value):
 NEEDED = {"index": is_text, "workload": is_text, "dist": is_dist, "threads": is_count,
           "mops": is_number}
 OPTIONAL = {"key_type": is_text, "keys": is_count, "warehouses": is_count, "customers": is_count,
-            **dict.fromkeys(("mops_min", "mops_max", "ns_p50", "ns_p99", "aborts_per_op",
-                             "fallback_pct",
-                             "bytes_per_key", "ratio_to_first", "cpu_wait_pct"), is_number)}
+            **dict.fromkeys(("mops_min", "mops_max", "ns_p50", "ns_p99", "ns_p999",
+                             "aborts_per_op", "fallback_pct", "bytes_per_key", "ratio_to_first",
+                             "cpu_wait_pct"), is_number)}
 LOCK_NEEDED = {"lock": is_text, "kind": is_text, "inside": is_count, "outside": is_count,
                "writes_pct": is_number,
                "threads": is_count, "median_mops": is_number}
@@ -264,6 +264,14 @@ def shape_of(content):
     return "other" if others else None
 
 
+def read_load(path, content):
+    """The load average at the start and at the end; None where it is not recorded."""
+    load = content.get("load_average")
+    if load is not None:
+        check(path, load, "load_average", {"start": is_number, "end": is_number}, {})
+    return load
+
+
 def left_out(content, shape):
     """What the page does not show of a document, one sentence for each part."""
     def count(name):
@@ -310,6 +318,7 @@ def read_file(path):
         raise BadResults(f"report: {path}: claims that are not objects")
     return {"file": str(path), "commit": str(content.get("commit", "")),
             "machine": content["machine"], "claims": claims,
+            "load_average": read_load(path, content),
             "runs": read_runs(path, content) if shape == "bench" else [],
             "locks": read_locks(path, content) if shape == "locks" else [],
             "programs": read_programs(path, content) if shape == "programs" else [],

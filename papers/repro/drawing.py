@@ -1,9 +1,8 @@
-"""The figures as PNG bytes: ours solid, the paper's dashed or hollow, the same series in the same
+"""The figures as PNG and SVG: ours solid, the paper's dashed or hollow, the same series in the same
 colour."""
 
 import io
 import re
-from dataclasses import replace
 
 import matplotlib
 
@@ -14,13 +13,14 @@ from matplotlib.patches import Patch  # noqa: E402
 from matplotlib.patheffects import Normal, Stroke  # noqa: E402
 from matplotlib.ticker import (FixedLocator, FuncFormatter, LogLocator, MaxNLocator,
                                NullLocator)  # noqa: E402
-from panels import looks  # noqa: E402
+from panels import COLOURS, looks  # noqa: E402
 
 plt.rcParams.update({
     "font.size": 11, "font.family": "DejaVu Sans", "axes.spines.top": False,
     "axes.spines.right": False, "axes.titlesize": 12, "axes.titleweight": "bold",
     "text.parse_math": False, "axes.grid": True, "grid.alpha": 0.3, "grid.linewidth": 0.6,
-    "axes.axisbelow": True, "hatch.linewidth": 0.8
+    "axes.axisbelow": True, "hatch.linewidth": 0.8,
+    "svg.fonttype": "none", "svg.hashsalt": "elidex"  # text stays text; equal runs, equal files
 })
 
 GREY = "#777777"
@@ -44,13 +44,11 @@ def plain(value):
             f"{value:,.0f}".replace(",", " "))
 
 
-def number_places(axis, panel, places):
-    at = range(len(places)) if panel.even else places
-    axis.xaxis.set_major_locator(FixedLocator(at) if len(at) <= 10 else LogLocator()
-                                 if panel.x_scale == "log" else
+def number_places(axis, places, x_scale="linear"):
+    axis.xaxis.set_major_locator(FixedLocator(places) if len(places) <= 10 else LogLocator()
+                                 if x_scale == "log" else
                                  MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
-    axis.xaxis.set_major_formatter(FuncFormatter(
-        lambda x, n: plain(places[n] if panel.even and n is not None else x)))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: plain(x)))
     axis.xaxis.set_minor_locator(NullLocator())
     # 0.9 and 0.99 lie too close for labels side by side.
     if 0.9 in places and 0.99 in places:
@@ -85,12 +83,8 @@ def paper_lines(axis, panel, look_of, last):
 
 def lines(axis, panel, look_of):
     places = sorted({p[0] for points in panel.here.values() for p in points})
-    axis.set_xscale(panel.x_scale)
-    here, paper = panel.here, panel.paper
-    if panel.even:
-        here, paper = ({name: [(places.index(p[0]), *p[1:]) for p in points if p[0] in places]
-                        for name, points in whose.items()} for whose in (here, paper))
-    for n, (name, points) in enumerate(here.items()):
+    axis.set_xscale(panel.x_scale, **{"linthresh": 1} if panel.x_scale == "symlog" else {})
+    for n, (name, points) in enumerate(panel.here.items()):
         colour, marker = look_of[name]
         # Series that lie upon each other stay visible: the first is the widest.
         width = 3 + 0.7 * (len(panel.here) - 1 - n) if panel.overlapping else 2.2
@@ -99,9 +93,8 @@ def lines(axis, panel, look_of):
         spread = [p for p in points if len(p) == 4 and p[2] < p[3]]
         if spread:
             axis.vlines(*([p[n] for p in spread] for n in (0, 2, 3)), color=colour, linewidth=1.2)
-    paper_lines(axis, replace(panel, paper=paper), look_of,
-                len(places) - 1 if panel.even else places[-1])
-    number_places(axis, panel, places)
+    paper_lines(axis, panel, look_of, places[-1])
+    number_places(axis, places, panel.x_scale)
     axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: plain(y / panel.unit)))
     for x, side, label in panel.footprints:
         axis.axvline(x, color=GREY, linestyle=":", linewidth=1.3)
@@ -118,38 +111,52 @@ def lines(axis, panel, look_of):
         axis.invert_xaxis()
 
 
+def are_numbers(places):
+    return all(isinstance(p, (int, float)) for p in places)
+
+
+def least_gap(places):
+    return min((b - a for a, b in zip(places, places[1:])), default=1)
+
+
 def stacks(axis, panel, look_of):
-    """A bar for each place, of parts. Places are evenly spaced."""
+    """A bar for each place, of parts. Places that are no numbers are evenly spaced."""
     places = list(dict.fromkeys(p[0] for points in panel.here.values() for p in points))
+    at = sorted(places) if are_numbers(places) else range(len(places))
+    places = sorted(places) if are_numbers(places) else places
     # What is negative hangs below zero.
     bottoms, below = [0.0] * len(places), [0.0] * len(places)
     for name, points in panel.here.items():
         heights = [dict(points).get(place, 0) for place in places]
         starts = [b if h >= 0 else down for b, down, h in zip(bottoms, below, heights)]
-        axis.bar(range(len(places)), heights, bottom=starts, width=0.7, color=look_of[name][0],
+        axis.bar(at, heights, bottom=starts, width=0.7 * least_gap(at), color=look_of[name][0],
                  edgecolor="white", linewidth=0.5)
         bottoms = [b + max(h, 0) for b, h in zip(bottoms, heights)]
         below = [b + min(h, 0) for b, h in zip(below, heights)]
     top = max(bottoms)
-    for n, height in enumerate(bottoms):
+    for x, height in zip(at, bottoms):
         if "%" not in panel.y and height > TOLD_SHARE * top:
-            axis.annotate(f"{height:.2g}", (n, height), ha="center", va="bottom", fontsize=9)
+            axis.annotate(f"{height:.2g}", (x, height), ha="center", va="bottom", fontsize=9)
     for x, y, *sign in panel.paper.get("all", ()):
-        mark(axis, places.index(x), y, "".join(sign), ("#000000", "D"))
+        mark(axis, at[places.index(x)], y, "".join(sign), ("#000000", "D"))
         top = max(top, y)
-    names = [f"{p:g}" if isinstance(p, (int, float)) else p for p in places]
-    axis.set_xticks(range(len(places)), names, fontsize=10 if len(places) > 8 else None)
+    if are_numbers(places):
+        number_places(axis, places)
+    else:
+        axis.set_xticks(at, places, fontsize=10 if len(places) > 8 else None)
     axis.set_ylim(1.12 * min(below), 1.12 * top if top else 1)
 
 
-def bars(axis, groups, width):
+def bars(axis, groups, width, at=None):
     """groups: [(name, [(height or None, style)])]; a group's bars stand side by side above its
-    name."""
-    for n, (_, group) in enumerate(groups):
+    name. at: the groups' places, side by side if not given."""
+    at = at or range(len(groups))
+    width *= least_gap(at)
+    for place, (_, group) in zip(at, groups):
         for k, (height, style) in enumerate(group):
             if height is None:
                 continue
-            x, upright = n + (k - (len(group) - 1) / 2) * width, len(group) <= 2
+            x, upright = place + (k - (len(group) - 1) / 2) * width, len(group) <= 2
             axis.bar(x, height, width=0.92 * width, **style)
             axis.annotate(plain(height), (x, height), ha="center", va="bottom", fontsize=8.5,
                           rotation=0 if upright else 90, xytext=(0, 0 if upright else 3),
@@ -160,7 +167,7 @@ def bars(axis, groups, width):
     names = names if slanted else [re.sub(r" |(?=<)", "\n", n, count=1)
                                    if len(n) > 12 and len(names) > 2 else n
                                    for n in names]
-    axis.set_xticks(range(len(names)), names, fontsize=9.5)
+    axis.set_xticks(at, names, fontsize=9.5)
     if slanted:
         axis.tick_params(axis="x", labelrotation=35)
         plt.setp(axis.get_xticklabels(), ha="right", rotation_mode="anchor")
@@ -187,16 +194,34 @@ def groups(axis, panel, look_of):
         bar for name in names for bar in (
             *of(panel.here[name], x, {"color": look_of[name][0]}),
             *of(panel.paper.get(name), x, {**OF_PAPER, "edgecolor": look_of[name][0]}))])
-        for x in xs], 0.84 / (len(names) + len(panel.paper.keys() & panel.here.keys())))
+        for x in xs], 0.84 / (len(names) + len(panel.paper.keys() & panel.here.keys())),
+        None if panel.names else xs)
     axis.set_ylim(0, axis.get_ylim()[1] * 1.08)
 
 
-KINDS = {"lines": lines, "stacks": stacks, "pairs": pairs, "groups": groups}
+def numbers(axis, panel, look_of):
+    """Two bars for each name: ours above the paper's."""
+    for row, name in enumerate(panel.here):
+        colour = look_of[name][0]
+        for points, shift, style in ((panel.here, -0.19, {"color": colour}),
+                                     (panel.paper, 0.19, {**OF_PAPER, "edgecolor": colour})):
+            y = points[name][0][1]
+            low, high = y if isinstance(y, tuple) else (0, y)
+            axis.barh(row + shift, high - low, left=low, height=0.34, **style)
+            axis.annotate(f"{plain(low)} to {plain(high)}" if low else plain(high),
+                          (max(high, 0), row + shift), xytext=(3, 0), textcoords="offset points",
+                          va="center", fontsize=8.5)
+    axis.set_yticks(range(len(panel.here)), panel.here, fontsize=9)
+    axis.set_ylim(len(panel.here) - 0.4, -0.6)
+    axis.margins(x=0.12)
+
+
+KINDS = {"lines": lines, "stacks": stacks, "pairs": pairs, "groups": groups, "numbers": numbers}
 
 
 def legend(axis, figure, look_of):
     """One for all panels: what the colours are, then whose the lines, bars and marks are."""
-    entries, panels = [], figure.panels
+    entries, panels = [], figure.panels + figure.own
     here = {n for p in panels for n in p.here}
     digitised = {n for p in panels if p.digitised for n in p.paper}
     for name in dict.fromkeys(n for p in panels if p.kind in ("lines", "groups")
@@ -207,47 +232,61 @@ def legend(axis, figure, look_of):
                                linewidth=2.4, markersize=6), figure.shown.get(name, name) + alone))
     for name in reversed(dict.fromkeys(n for p in panels if p.kind == "stacks" for n in p.here)):
         entries.append((Patch(facecolor=look_of[name][0]), name))
-    kinds = {p.kind for p in panels if p.paper}
-    if kinds & {"pairs", "groups"}:
+    if any(p.kind in ("pairs", "groups", "numbers") for p in panels if p.paper):
         entries += [(Patch(facecolor=GREY), figure.whose),
                     (Patch(edgecolor=GREY, **OF_PAPER), "paper")]
-    elif digitised:
+    if digitised:
         entries += [(Line2D([], [], color=GREY, linewidth=2.2), figure.whose),
                     (Line2D([], [], color=GREY, linewidth=1.6, linestyle=(0, DASHES)), "paper")]
-    elif kinds:
-        whole = any("all" in p.paper for p in panels)
+    marked = [p for p in panels if p.paper and p.kind in ("lines", "stacks") and not p.digitised]
+    if marked:
+        whole = any("all" in p.paper for p in marked)
         entries.append((Line2D([], [], color="#000000" if whole else GREY,
                                marker="D" if whole else "o", **HOLLOW), "paper (its text)"))
     if entries:
         axis.legend(*zip(*entries), loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
 
 
+def lacking(figure, panel):
+    """What stands below a panel without anything of the paper."""
+    if panel.paper or panel.elsewhere:
+        return ""
+    return f"({figure.lacking}{' but the claims' if figure.own else ''})"
+
+
 def draw(figure, footnote):
-    columns = min(figure.columns, len(figure.panels))
-    rows = -(-len(figure.panels) // columns)
+    """suffix -> bytes"""
+    panels = figure.panels + figure.own
+    columns = min(figure.columns, len(panels))
+    rows = -(-len(panels) // columns)
     width, height = figure.size or (PANEL_SIZE if columns > 1 else ONE_PANEL_SIZE)
     drawn, axes = plt.subplots(rows, columns, squeeze=False, layout="constrained",
                                figsize=(width * columns, height * rows))
     drawn.suptitle(f"{figure.id}: {figure.title}", x=0.01, ha="left", fontweight="bold",
                    fontsize=13)
     names = dict.fromkeys(n for p in figure.panels for n in (*p.here, *p.paper))
-    look_of = {**looks(names), **figure.looks}
+    look_of = {**dict.fromkeys((n for p in figure.own for n in p.here), (COLOURS[0], "")),
+               **looks(names), **figure.looks}
     flat = list(axes.flat)
-    for axis, panel in zip(flat, figure.panels):
+    for axis, panel in zip(flat, panels):
         KINDS[panel.kind](axis, panel, look_of)
-        axis.set(xlabel=panel.x, ylabel=panel.y)
+        axis.set(xlabel="\n".join(filter(None, (panel.x, lacking(figure, panel)))),
+                 ylabel=panel.y)
         if panel.kind != "lines":
-            axis.grid(axis="x", visible=False)
+            axis.grid(axis="y" if panel.kind == "numbers" else "x", visible=False)
         if panel.per_cent:
             axis.set_ylim((0, 118) if panel.kind == "groups" else (-3, 103))
         if panel.title:
             axis.set_title(panel.title, loc="left", fontsize=11)
-    for axis in flat[len(figure.panels):]:
+    for axis in flat[len(panels):]:
         axis.set_visible(False)
     legend(flat[columns - 1], figure, look_of)
     drawn.text(0.01, -0.03, " ".join(t for t in (footnote + ".", figure.footnote) if t), fontsize=9,
                color="#555555")
-    out = io.BytesIO()
-    drawn.savefig(out, format="png", dpi=DPI, bbox_inches="tight", metadata={"Software": None})
+    files = {}
+    for form, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
+        out = io.BytesIO()
+        drawn.savefig(out, format=form, dpi=DPI, bbox_inches="tight", metadata=metadata)
+        files["." + form] = out.getvalue()
     plt.close(drawn)
-    return out.getvalue()
+    return files

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import textwrap
+from dataclasses import asdict
 from pathlib import Path
 
 from claims import BadInput
@@ -87,12 +88,16 @@ def sensitivity_tables(rows, beside="aborts_per_op"):
 def document(flags, machine, outcome, not_built, native, plots, verified=None):
     """Schema 1 of the design."""
     fields, changed = ("id", "where", "paper", "here", "verdict", "note"), dict(outcome.changed)
+    claims = [{name: getattr(j, name) for name in fields} | {"values": list(map(asdict, j.values))}
+              for j in outcome.judgements]
     return {"schema": 1, "commit": flags.commit, "machine": machine, "runs": outcome.runs,
-            "claims": [{name: getattr(j, name) for name in fields} for j in outcome.judgements],
+            "claims": claims,
             "series": [figure.series() for figure in outcome.figures],
             "sensitivity": changed.pop("sensitivity"), "not_built": not_built, **changed,
             "native": native, "scale": flags.scale, "plots": plots,
-            **({"verified": verified} if verified else {})}
+            **({"verified": verified} if verified else {}),
+            **({"load_average": {"start": flags.load, "end": os.getloadavg()[0]}}
+               if flags.host else {})}
 
 
 def json_text(content):

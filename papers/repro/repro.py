@@ -22,6 +22,7 @@ import outputs
 import scales
 from claims import BadInput, Claim, read_claims, select
 from experiments import families
+from panels import Figure, own_panels
 from kept_answers import KeptAnswers, StoredAnswers, content, repeated
 from worker import WorkerFailed, ask, ask_all, name_of
 
@@ -54,7 +55,8 @@ def arguments_of(given):
     parser.add_argument("--verify", action="store_true", help="takes all results from --answers, "
                         "repeats one run in ten, and compares")
     parser.add_argument("--json", help="a file, or - for standard output")
-    parser.set_defaults(host=None)  # of native.host_of(), with --native
+    # Of native.host_of(), with --native; and how busy the machine was before.
+    parser.set_defaults(host=None, load=os.getloadavg()[0])
     return parser.parse_args(given)
 
 
@@ -121,6 +123,26 @@ def machine_document(plan, host, facts):
     return {"simulated": ", ".join(used), **next(iter(used.values())), "machines": used}
 
 
+def figures_of(family, chosen, runs, judged, known):
+    """The figures of these experiments. A claim's own numbers stand in its last figure, or in one
+    of their own."""
+    judgements = {}  # of each figure: a function of the runs, or a claim's id
+    for one in chosen:
+        places = one.figure or (one.id,)
+        for place in places:
+            judgements.setdefault(place, [])
+        judgements[places[-1]].append(judged[one.id])
+    made = []
+    for place, own in judgements.items():
+        figure = (Figure(place, known[place].wording, [], machine=family.machines[-1:])
+                  if isinstance(place, str) else place(runs).without_empty_panels())
+        if isinstance(place, str) and EXPERIMENTS[place].formula:
+            figure = replace(figure, said=family.unsimulated + ", {scale}", whose="here")
+        figure.own = own_panels(own)
+        made += [figure] if figure.panels or figure.own else []
+    return made
+
+
 class Outcome:
     """The judgements, tables and figures of the chosen ids. plan: (family, its experiments, their
     requests)"""
@@ -135,19 +157,17 @@ class Outcome:
             own = frame["point"].isin({key[0] for key in asked}) | frame["figure"].notna()
             runs = Runs(frame[own], flags, family)
             self.runs += runs.documents()
-            drawn = dict.fromkeys(figure for one in chosen for figure in one.figure)
-            self.figures += [made for figure in drawn
-                             if (made := figure(runs).without_empty_panels()).panels]
             rows = family.sensitivity(chosen, runs, known)
             self.changed[family.table] += rows
             self.told.append((family.table, family.told(rows)))
             for one in chosen:
                 judged[one.id] = one.judge(runs)
                 judged[one.id].id, judged[one.id].where = one.id, known_ids[one.id].where
+            self.figures += figures_of(family, chosen, runs, judged, known_ids)
         self.judgements = [judged[i] for i in ids]
 
     def plots(self, native_figures):
-        """Path -> PNG."""
+        """Path -> bytes: each figure as PNG, SVG and CSV."""
         import drawing
 
         made, scale = {}, f"{self.flags.scale} run, seed {self.flags.seed}"
@@ -163,8 +183,10 @@ class Outcome:
             made[name] = figure, figure.said.format(machine=", ".join(used), scale=scale)
         made |= {f"{figure.id}-native": (figure, f"{said}, {scale}")
                  for figure, said in native_figures}
-        return {os.path.join(self.flags.out, name + ".png"): drawing.draw(*what)
-                for name, what in made.items()}
+        return {os.path.join(self.flags.out, name + suffix): content
+                for name, what in made.items()
+                for suffix, content in (*drawing.draw(*what).items(),
+                                        (".csv", what[0].table().encode()))}
 
     def text(self, machine, missing, native_text, plots):
         """What the terminal shows."""
@@ -176,7 +198,8 @@ class Outcome:
         text += "".join(told for _, told in sorted(self.told, key=lambda table: table[0]))
         text += native_text
         if plots:
-            text += "\nplots:\n" + "".join(f"  {path}\n" for path in plots)
+            text += "\nplots, each also as .svg and .csv:\n"
+            text += "".join(f"  {path}\n" for path in plots)
         if missing:
             why = "not run natively: " if self.flags.native else "not built yet: "
             text += "\n" + textwrap.fill(why + named(missing), outputs.WIDTH) + "\n"
@@ -253,7 +276,7 @@ def run(flags):
     natives = [] if flags.native else native.beside(plan, flags)
     outcome = Outcome(ids, plan, answers, flags, known)
     files = outcome.plots(native.figures(plan, natives, flags))
-    plots, document = list(files), ""
+    plots, document = [path for path in files if path.endswith(".png")], ""
     if flags.json:
         document = outputs.json_text(outputs.document(
             flags, machine, outcome, list(missing), natives, plots, found))

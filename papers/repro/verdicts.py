@@ -12,6 +12,23 @@ AGREES_RATIO = 1.25  # within 25 %, whichever of the two is larger
 NEAR_RATIO = 2.0
 
 
+@dataclass(frozen=True)
+class Value:
+    """One of a claim's own numbers. paper: a number, or a range's least and most."""
+    name: str
+    here: float
+    paper: object
+    unit: str
+
+
+def values(unit, here, paper, names=()):
+    """Several of one unit; the names say what each is of. Of a unit such as "% more" the first word
+    counts."""
+    unit = unit.split()[0].replace("times", "x")
+    return tuple(Value(*one, unit) for one in zip(names or [""] * len(here), here, paper,
+                                                  strict=True))
+
+
 @dataclass
 class Judgement:
     paper: str
@@ -20,6 +37,7 @@ class Judgement:
     note: str = ""
     id: str = ""
     where: str = ""
+    values: tuple = ()
 
 
 def without_evidence(judgement, word):
@@ -82,10 +100,11 @@ def say(text, *values):
                          else numbers(v) for v in values))
 
 
-def compared(here, paper, unit, note="", of=of_ratio, said=""):
+def compared(here, paper, unit, note="", of=of_ratio, said="", names=()):
     """Several numbers, each with the paper's at its place."""
     return Judgement(said or numbers(paper) + unit, numbers(here) + unit,
-                     worst(map(of, here, paper)), note)
+                     worst(map(of, here, paper)), note,
+                     values=values(unit, here, paper, names))
 
 
 def shares_told(counts, most=None, shown=number, joined="{name} {share} %", none="none"):

@@ -6,9 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "bench/runner/machine.hpp"
 #include "bench/workload/key_set.hpp"
@@ -265,6 +269,8 @@ TEST_F(elidex_tool, bench_prints_schema_1_and_nothing_else) {
   EXPECT_TRUE(document.at("machine").at("allocator").is_string());
   EXPECT_TRUE(document.at("machine").at("htm").at("reason").is_string());
   EXPECT_TRUE(document.at("claims").empty());
+  EXPECT_GE(document.at("load_average").at("start"), 0);
+  EXPECT_GE(document.at("load_average").at("end"), 0);
   ASSERT_EQ(document.at("runs").size(), 6U);
   std::vector<std::string> seen;
   for (const auto& run : document.at("runs")) {
@@ -277,6 +283,7 @@ TEST_F(elidex_tool, bench_prints_schema_1_and_nothing_else) {
     EXPECT_LE(run.at("mops"), run.at("mops_max"));
     EXPECT_GT(run.at("ns_p50"), 0);
     EXPECT_LE(run.at("ns_p50"), run.at("ns_p99"));
+    EXPECT_LE(run.at("ns_p99"), run.at("ns_p999"));
     EXPECT_GT(run.at("bytes_per_key"), 16);
     EXPECT_LT(run.at("bytes_per_key"), 200);
     EXPECT_EQ(run.at("raw_mops").size(), 3U);
@@ -293,6 +300,41 @@ TEST_F(elidex_tool, bench_prints_schema_1_and_nothing_else) {
   }
   EXPECT_THAT(seen, testing::ElementsAre("absl+mutex/1", "std+shared_mutex/1", "tbb/1",
                                          "absl+mutex/2", "std+shared_mutex/2", "tbb/2"));
+}
+
+TEST_F(elidex_tool, bench_writes_its_runs_as_csv) {
+  const std::string command =
+      "bench --index absl+mutex,tbb --workload e --keys 10K --seconds 0.05 --repeat 2 ";
+  ASSERT_EQ(run(command + "--csv runs.csv --json runs.json").status, 0);
+  const auto runs = nlohmann::json::parse(text_of(path("runs.json"))).at("runs");
+  std::istringstream lines(text_of(path("runs.csv")));
+  const auto cells = [&lines] {
+    std::vector<std::string> found;
+    std::string line;
+    std::getline(lines, line);
+    std::istringstream in(line);
+    for (std::string cell; std::getline(in, cell, ',');) found.push_back(cell);
+    return found;
+  };
+  const std::vector<std::string> columns = cells();
+  EXPECT_THAT(columns, testing::IsSupersetOf({"index", "mops", "ns_p999", "aborts.conflict",
+                                              "raw_mops.0", "raw_mops.1", "scan_length.1"}));
+  for (const auto& one : runs) {
+    const std::vector<std::string> row = cells();
+    ASSERT_EQ(row.size(), columns.size());
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      std::string pointer = "/" + columns[i];
+      std::replace(pointer.begin(), pointer.end(), '.', '/');
+      const auto& value = one.at(nlohmann::json::json_pointer(pointer));
+      EXPECT_EQ(row[i], value.is_string() ? value.get<std::string>() : value.dump()) << columns[i];
+    }
+  }
+  EXPECT_EQ(cells().size(), 0U);
+  const outcome alone = run(command + "--csv -");
+  EXPECT_TRUE(alone.out.starts_with("index,workload,dist,threads,")) << alone.out;
+  EXPECT_EQ(std::count(alone.out.begin(), alone.out.end(), '\n'), 3);
+  refused(command + "--csv - --json -", "--csv: '-' is what --json has", "another file");
+  refused(command + "--csv .", "--csv", "is a directory");
 }
 
 TEST_F(elidex_tool, bench_runs_urls_where_strings_have_no_file) {

@@ -75,6 +75,7 @@ void expect_the_contract(const nlohmann::json& one) {
   EXPECT_LE(one["mops_min"], one["mops"]);
   EXPECT_GE(one["mops_max"], one["mops"]);
   EXPECT_LE(one["ns_p50"], one["ns_p99"]);
+  EXPECT_LE(one["ns_p99"], one["ns_p999"]);
   EXPECT_GT(one["bytes_per_key"], 0);
   EXPECT_EQ(one["violations"].size(), 0U);
   EXPECT_EQ(one["missing"], 0);

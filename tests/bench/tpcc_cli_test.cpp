@@ -63,6 +63,7 @@ TEST_F(elidex_tool, tpcc_gives_what_the_contract_says) {
     EXPECT_LE(one["mops_min"], one["mops"]);
     EXPECT_GE(one["mops_max"], one["mops"]);
     EXPECT_LE(one["ns_p50"], one["ns_p99"]);
+    EXPECT_LE(one["ns_p99"], one["ns_p999"]);
     for (const char* const name : {"conflict", "capacity", "explicit", "interrupt", "other"}) {
       EXPECT_TRUE(one["aborts"].contains(name)) << name;
     }

@@ -245,9 +245,68 @@ class Page(unittest.TestCase):
         self.assertEqual(report.main([good, "--out", str(out)]), 0)
         self.assertTrue(out.exists())
 
+    def test_the_page_of_all_that_is_checked_in_is_small_and_its_contents_complete(self):
+        files = sorted(map(str, (ROOT / "docs" / "results").glob("*.json")))
+        self.assertEqual(report.main([*files, "--out", str(self.out)]), 0)
+        self.assertLessEqual(self.out.stat().st_size, 2_000_000)
+        page = self.out.read_text()
+        listed = re.findall(r"<a href='#([^']+)'>", page[page.index("<nav>"):page.index("</nav>")])
+        self.assertEqual(listed, re.findall(r"<h2 id='([^']+)'>", page))
+        self.assertEqual(len(listed), len(set(listed)))
+        self.assertGreater(len(listed), 20)
+        self.assertNotIn("? cores", page)
+
+    def test_what_is_wide_scrolls_in_its_own_box(self):
+        threads = (1, 2, 4, 8)
+        page = self.page_of(content_of([run_of(i, t) for i in ("x", "ordered_map")
+                                        for t in threads]))
+        self.assertIn("<meta name=viewport content='width=device-width'>", page)
+        for tag in ("<table", "<svg"):
+            self.assertIn(tag, page)
+            self.assertEqual(page.count(tag), page.count("<div class=scroll>" + tag), tag)
+
+    def test_the_headline_says_what_was_run(self):
+        claims = [{"id": "E-F2", "verdict": "agrees"}]
+        page = self.page_of(content_of([run_of(i, t) for i in ("absl+mutex", "ordered_map")
+                                        for t in (1, 2)]),
+                            content_of([run_of("x", 8, workload="c")]) | {"claims": claims})
+        headline = "elidex: absl+mutex, ordered_map, x; 2 kinds of work; 1 M u64 integer keys; "
+        self.assertIn(f"<h1>{headline}1 to 8 threads; 1 claim of the papers</h1>", page)
+        many = self.page_of(content_of([run_of(f"index {n}") for n in range(9)]))
+        self.assertIn("<h1>elidex: 9 indexes; 50 % read, 50 % update, uniform keys; 1 M u64 integer "
+                      "keys; 1 thread</h1>", many)
+
+    def test_the_load_of_the_machine(self):
+        busy = content_of([run_of("x", cpu_wait_pct=p) for p in (0.25, 1.5, 3.0)], usable_threads=2)
+        page = self.page_of(busy | {"load_average": {"start": 0.512, "end": 1.75}},
+                            content_of([run_of("x")]))
+        self.assertIn("Load average before the runs: 0.51 in 1 file; not recorded in 1.", page)
+        cells = ("r0.json", "2", "0.51", "1.75", "1.50", "3.00")
+        self.assertIn("".join(f"<td>{cell}</td>" for cell in cells), page)
+        self.assertIn("do not record the machine&#x27;s load",
+                      self.page_of(content_of([run_of("x")])))
+        for wrong in ([1], {"start": 1}, {"start": 1, "end": "much"}, {"start": -1, "end": 0}):
+            bad = self.write(busy | {"load_average": wrong})
+            self.refused("r.json", bad, "--out", str(self.out))
+
+    def test_bars_are_as_long_as_rates_and_latencies(self):
+        page = self.page_of(content_of([
+            run_of("x", mops=5.0, mops_min=4.0, mops_max=10.0, ns_p50=100, ns_p99=10_000,
+                   ns_p999=123_456),
+            run_of("ordered_map", mops=10.0, mops_min=10.0, mops_max=10.0, ns_p50=1000,
+                   ns_p99=10_000)]))
+        self.assertIn("<td class='bar ours'><b style=left:0.0%;width:max(2px,100.0%)></b></td>",
+                      page)
+        self.assertIn("<td class='bar'><b style=left:0.0%;width:max(2px,50.0%)></b>"
+                      "<i style=left:40.0%;width:60.0%></i></td>", page)
+        shares = [float(w) for w in re.findall(r"left:[1-9][^<>]*max\(2px,([\d.]+)%", page)]
+        self.assertAlmostEqual(shares[1], 2 * shares[0], delta=0.2)  # two decades and one
+        self.assertIn("123456", page)
+        self.assertNotIn("p99.9", self.page_of(content_of([run_of("x")])))
+
     def test_a_full_disk_is_told(self):
         limited = ("import resource, sys, report; resource.setrlimit(resource.RLIMIT_FSIZE, "
-                   "(5000, 5000));"
+                   "(1000, 1000));"
                    "sys.exit(report.main(sys.argv[1:]))")
         good = self.write(content_of([run_of("x")]))
         said = subprocess.run([sys.executable, "-c", limited, good, "--out", str(self.out)],

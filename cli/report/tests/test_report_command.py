@@ -59,7 +59,7 @@ class Command(unittest.TestCase):
 
     def test_a_full_disk(self):
         self.refused(self.report(self.good, "--out", self.out,
-                                 preexec_fn=limited_to(resource.RLIMIT_FSIZE, 20_000)))
+                                 preexec_fn=limited_to(resource.RLIMIT_FSIZE, 2_000)))
 
     def test_no_traceback_for_want_of_memory(self):
         told = set()

@@ -1,10 +1,11 @@
 """Paper 003 on memory: section 6.5, 16 threads. No knob is turned: none changes what lies in
 memory."""
 
-from panels import COLOURS, Panel, figure
-from verdicts import Judgement, below, number, numbers, of_ratio, say, worst
+from panels import COLOURS, TEXT_ALONE, Panel, figure
+from verdicts import Judgement, below, number, numbers, of_ratio, say, values, worst
 
-from .runs import (EUNO_LIST, EUNO_TREE, FAMILY, HTM_LIST, HTM_TREE, LEAN, MACHINE, PALE, at, facts)
+from .runs import (EUNO_LIST, EUNO_TREE, FAMILY, HTM_LIST, HTM_TREE, LEAN, MACHINE, PALE,
+                   at, facts)
 
 MIX_THETA = 0.5  # of the ratios; the paper does not say which
 # What is varied: x -> a function that makes the point of an index, with further arguments of at().
@@ -52,7 +53,7 @@ def memory_figure(one, title, varied, x, paper, footnote):
             name: list(zip(varied, values)) for name, values in overheads(runs, varied).items()
             if name.startswith(of)}, paper)
     return figure(one, title, [panel("B+tree"), panel("skip list")], 2, footnote=footnote,
-                  looks=LOOKS, machine=(MACHINE,))
+                  looks=LOOKS, machine=(MACHINE,), lacking=TEXT_ALONE)
 
 
 FIGURE_1 = memory_figure("E-M1", "Memory by skew, 16 threads", SKEWS, "skew: theta",
@@ -75,7 +76,9 @@ def by_skew(runs):
     # The paper prints 1.75 against 1.75 GB: less than one per cent.
     verdicts = [*map(of_ratio, tree, PAPER_TREE), below(max(map(abs, skip_list)), 1)]
     return Judgement("2.44; 5.64; 7.64; list 0 %", say("{}; list {} %", tree, skip_list[1]),
-                     worst(verdicts), note(runs, numbers(lean), SKEWS[0], "theta 0"))
+                     worst(verdicts), note(runs, numbers(lean), SKEWS[0], "theta 0"),
+                     values=values("%", (*tree, skip_list[1]), (*PAPER_TREE, 0), (
+                         "least", "average", "most", "list")))
 
 
 @FAMILY.claim("E-M2", all_of(MIXES), FIGURE_2)
@@ -83,4 +86,6 @@ def by_ratio(runs):
     tree, lean, skip_list = (facts(v)[1] for v in overheads(runs, MIXES).values())
     return Judgement("4.21; 1.2 %", say("{}; {} %", tree, skip_list),
                      worst([of_ratio(tree, PAPER_MIX), of_ratio(skip_list, PAPER_MIX_LIST)]),
-                     note(runs, number(lean), MIXES[50], f"theta {MIX_THETA} and 50 % gets"))
+                     note(runs, number(lean), MIXES[50], f"theta {MIX_THETA} and 50 % gets"),
+                     values=values("%", (tree, skip_list), (PAPER_MIX, PAPER_MIX_LIST),
+                                   ("tree", "list")))

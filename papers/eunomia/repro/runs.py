@@ -20,7 +20,7 @@ import json
 
 import machines
 from experiments import Point, Turned
-from panels import COLOURS, looks
+from panels import COLOURS, TEXT_ALONE, looks
 from verdicts import say
 
 MACHINE = machines.MACHINES / "haswell-ep-2x10.machine"
@@ -258,5 +258,5 @@ LOOKS = {**looks(LABELS[index] for index in TREES), **looks([LABELS[i] for i in 
          LEAN_LABEL: PALE,
          **{cause: (colour, "") for cause, colour in zip(CAUSES, (*COLOURS[1::-1], *COLOURS[2:4],
                                                                   "#BBBBBB"))}}
-DRAWN = {"looks": LOOKS, "machine": (MACHINE,)}
+DRAWN = {"looks": LOOKS, "machine": (MACHINE,), "lacking": TEXT_ALONE}
 MOPS = "Mops/s"

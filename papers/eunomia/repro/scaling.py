@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from panels import COLOURS, Panel, figure, lines
 from verdicts import (AGREES_RATIO, DIFFERS, Judgement, compared, number, numbers, of_gain,
-                      of_ratio, of_shape, say, within, worst)
+                      of_ratio, of_shape, say, values, within, worst)
 
 from .runs import (DRAWN, EUNO_LIST, EUNO_TREE, FAMILY, HTM_LIST, HTM_MASSTREE, HTM_TREE, KEY_BITS,
                    KEY_BITS_STEP, LABELS, LEAN, LISTS, LIST_STEPS, MASSTREE, MOPS, OURS, OUR_TREE,
@@ -63,7 +63,8 @@ def most_threads(runs):
                         "makes {} Mops/s.", here[0] / here[1],
                         runs.of_machine(", all on one socket,"),
                         runs[at(EUNO_TREE, 0.99, threads=8)].mops)
-                    + (f" {OURS}: {number(runs[ours].mops)} Mops/s." if ours in runs else ""))
+                    + (f" {OURS}: {number(runs[ours].mops)} Mops/s." if ours in runs else ""),
+                    names=(LABELS[EUNO_TREE], LABELS[MASSTREE]))
 
 
 STOPPING = ((HTM_TREE, 0.6, 4), (HTM_MASSTREE, 0.2, 8))  # index, theta, threads
@@ -148,7 +149,7 @@ def time_panel(runs):
                      f"{name}, paper": shares(paper)}
     return Panel("", "", "% of the reduction", "stacks", {
         step: [(bar, parts[n]) for bar, parts in bars.items() if parts]
-        for n, step in enumerate(STEPS)})
+        for n, step in enumerate(STEPS)}, elsewhere=True)
 
 
 ONE_LOOK = dict.fromkeys(("baseline", *STEPS, *ABLATIONS["B+tree"][2], *ABLATIONS["skip list"][2]),
@@ -170,7 +171,8 @@ def steps(runs, points, done, paper, note="", more=""):
         note += say("With adaptive control{}: {}. ", " of key bits" * (done == DONE_TREE),
                     runs.ratio(done, points[0]))
     alike = beside_retries(runs, "{}", lambda those: [here(those)])
-    return compared(here(runs), paper, " x", f"{note}All steps {alike}{more}", of_gain)
+    return compared(here(runs), paper, " x", f"{note}All steps {alike}{more}", of_gain,
+                    names=STEPS)
 
 
 @FAMILY.claim("E-F16a", [*TREE, LEAN_TREE], FIGURE_16, beside=[BITS, DONE_TREE, OUR_POINT],
@@ -199,4 +201,7 @@ def time_shares(runs):
                 within(skip_list[1], 25, 35), of_ratio(tree[2], 15)]
     return Judgement(paper, say("tree {}; list {} %", tree, skip_list), worst(verdicts),
                      "From the runs of figure 16: of the time for an operation, in the order "
-                     "split, partition, CCM.")
+                     "split, partition, CCM.", values=values(
+                         "%", (*tree, *skip_list[:2]), (50, (25, 35), 15, 70, (25, 35)),
+                         ("tree split", "tree partition", "tree CCM", "list split",
+                          "list partition")))

@@ -5,7 +5,7 @@ from statistics import geometric_mean
 from panels import Panel, figure
 from panels import lines as line_panel
 from verdicts import (AGREES, DIFFERS, Judgement, above, below, compared, number, numbers, of_gain,
-                      of_ratio, of_shape, say, within, worst)
+                      of_ratio, of_shape, say, values, within, worst)
 
 from .runs import (APART, CATEGORIES, CAUSES, CONFLICT, DRAWN, EUNO_LIST, EUNO_TREE, FAMILY,
                    FULL_THETAS, HOT_THETAS, HTM_LIST, HTM_MASSTREE, HTM_TREE, KEY_BITS, LABELS,
@@ -132,7 +132,8 @@ FAMILY.claim("E-F2a", [*TREE, *LEAN_TREE], FIGURE_2, full=REST, turned=[HOT],
              judge=lambda runs: Judgement(
                  "< 3 Mops/s", say("{} Mops/s", runs[HOT].mops), below(runs[HOT].mops, 3),
                  lean(runs, 0.9, "mops", "Mops/s") + " Otherwise "
-                 + beside_retries(runs, "{} Mops/s", lambda those: [those[HOT].mops])))
+                 + beside_retries(runs, "{} Mops/s", lambda those: [those[HOT].mops]),
+                 values=values("Mops/s", [runs[HOT].mops], [3], ["(less than)"])))
 
 
 @FAMILY.claim("E-F2b", [*curve(HTM_TREE, (0, 0.5)), *LIST], FIGURE_2, full=REST)
@@ -157,7 +158,8 @@ def growth(runs, low, high, paper, note):
                          f"Nothing aborts at theta {theta_of(low)}.")
     return Judgement(f"{paper} x",
                      say("{} x ({} to {} aborts/op)", after / before, before, after),
-                     of_ratio(after / before, paper), note)
+                     of_ratio(after / before, paper), note,
+                     values=values("x", [after / before], [paper]))
 
 
 FAMILY.claim("E-F3a", [*TREE, at(HTM_TREE, 0.9, knobs=LEAN)], FIGURE_3, full=REST, turned=[HOT],
@@ -173,7 +175,7 @@ FAMILY.claim("E-F3d", [*TREE, *LIST], FIGURE_3, full=REST, simulated=PLACES,
              judge=lambda runs: compared(
     [conflict_shares(runs[p])["leaf level"] for p in (HOTTEST, LIST_HOTTEST)], (90, 83), " %",
     "At theta 0.99, of all conflicts. For the list those on a record or on the links of its two "
-    "lowest levels."))
+    "lowest levels.", names=("tree", "list")))
 
 
 @FAMILY.claim("E-F3c", [*TREE, LEAN_HOTTEST], FIGURE_3, full=REST, turned=[HOTTEST],
@@ -184,7 +186,8 @@ def wasted(runs):
     return Judgement("> 94 %", say("{} %", run.wasted_pct), above(run.wasted_pct, 94),
                      say("HTM-B+Tree at theta 0.99. {} % are neither in regions nor in aborts: {} "
                          "% of the operations end under the lock, and the others wait. ", outside,
-                         run.fallback_pct) + lean(runs, 0.99, "wasted_pct", "%"))
+                         run.fallback_pct) + lean(runs, 0.99, "wasted_pct", "%"),
+                     values=values("%", [run.wasted_pct], [94], ["(more than)"]))
 
 
 def kinds(run, ranges):
@@ -201,7 +204,7 @@ def in_ranges(run, ranges, note):
     shares = kinds(run, ranges)
     return Judgement(ranges_told(ranges), f"{numbers(shares)} %",
                      worst(within(share, *ends) for share, ends in zip(shares, ranges.values())),
-                     note)
+                     note, values=values("%", shares, ranges.values(), ranges))
 
 
 TREE_KINDS = {"different records": (87, 90), "shared metadata": (6, 10), "same record": (9, 12)}
@@ -224,7 +227,8 @@ def kinds_of_conflicts(runs):
                     kinds(runs[HOTTEST], TREE_KINDS))
     return Judgement(ranges_told(TREE_KINDS), f"{numbers(shares)} %",
                      worst(within(share, *ends)
-                           for share, ends in zip(shares, TREE_KINDS.values())), note)
+                           for share, ends in zip(shares, TREE_KINDS.values())), note,
+                     values=values("%", shares, TREE_KINDS.values(), TREE_KINDS))
 
 
 FAMILY.claim("E-F3f", LIST, FIGURE_3, simulated=PLACES, judge=lambda runs: in_ranges(
@@ -269,7 +273,8 @@ def hottest_tree(runs):
                      say("Over the tree without versions ({} Mops/s): {} x; ", without,
                          euno / without) + beside_retries(runs, "{} x ({} over {})", of)
                      + beside_workloads(runs) + told_of_others(
-                         runs, "{} x ({} Mops/s)", lambda run: (run.mops / htm, run.mops)))
+                         runs, "{} x ({} Mops/s)", lambda run: (run.mops / htm, run.mops)),
+                     values=values("x", [ratio], [11]))
 
 
 def means_of(runs, first, seconds, thetas, paper, said, note="", ratios=True):
@@ -278,7 +283,8 @@ def means_of(runs, first, seconds, thetas, paper, said, note="", ratios=True):
     found = [runs.ratios(curve(first, thetas), curve(second, thetas)) for second in seconds]
     told = f"The geometric mean of {numbers(found[0])} at" if ratios else "Geometric means over"
     return compared(list(map(geometric_mean, found)), paper, " x",
-                    f"{told} theta {str(thetas)[1:-1]}.{note}", of_gain, said)
+                    f"{told} theta {str(thetas)[1:-1]}.{note}", of_gain, said,
+                    [f"over {LABELS[second]}" for second in seconds])
 
 
 def bits_over_masstree(runs, thetas):
@@ -319,7 +325,8 @@ def instructions(runs):
     return Judgement("2.1 x", say("{} x ({} over {})", masstree / euno, masstree, euno),
                      of_gain(masstree / euno, 2.1),
                      say("Instructions of an operation at theta 0.5, without those of the C "
-                         "library. HTM-B+Tree executes {} with its retries.", htm))
+                         "library. HTM-B+Tree executes {} with its retries.", htm),
+                     values=values("x", [masstree / euno], [2.1], ["instructions"]))
 
 
 @FAMILY.claim("E-F11", [*TREE, *EUNO, LEAN_HOTTEST], FIGURE_11, beside=[*BITS, *OUR],
@@ -332,7 +339,8 @@ def aborts(runs):
     return compared(here(runs), (60.3, 1.9), " aborts/op",
                     lean(runs, 0.99, "aborts_per_op", "aborts/op") + " Otherwise "
                     + beside_retries(runs, "{}; {}", here)
-                    + told_of_others(runs, "{} aborts/op", lambda run: [run.aborts_per_op]))
+                    + told_of_others(runs, "{} aborts/op", lambda run: [run.aborts_per_op]),
+                    names=(LABELS[HTM_TREE], LABELS[EUNO_TREE]))
 
 
 @FAMILY.claim("E-F12a", [*EUNO_SKIP, *curve(LOCK_LIST), *curve(LOCK_FREE_LIST)], FIGURE_12,
@@ -361,4 +369,5 @@ def list_aborts(runs):
     htm, euno = runs.values([LIST_HOTTEST, EUNO_LIST_HOTTEST], "aborts_per_op")
     removed = 100 * (1 - euno / htm) if htm else 0
     return Judgement("95 %", say("{} % ({} to {} aborts/op)", removed, htm, euno),
-                     of_ratio(removed, 95), "At theta 0.99.")
+                     of_ratio(removed, 95), "At theta 0.99.",
+                     values=values("%", [removed], [95], ["removed"]))

@@ -8,7 +8,7 @@ threads: section 6's 16. Averages over the points of a figure; the paper does no
 
 from panels import figure, lines
 from verdicts import (Judgement, conflicts_by_place, number, numbers, of_gain, of_ratio, say,
-                      shares_told, worst)
+                      shares_told, values, worst)
 
 from .runs import (COPYING_DBX, COPYING_EUNO_DBX, DBX, DRAWN, EUNO_DBX, EUNO_TREE, FAMILY,
                    FEW_RETRIES, HTM_TREE, KEY_BITS, KEY_BITS_DBX, LABELS, LOOKS, MASSTREE, OUR_DBX,
@@ -40,7 +40,7 @@ def panel(title, x, x_of, **more):
 
 
 FIGURE_18 = figure("E-F18", "TPC-C, standard mix", [
-    panel("16 threads", "warehouses", warehouses_of, even=True),
+    panel("16 threads", "warehouses", warehouses_of, x_scale="log"),
     panel("1 warehouse", "threads", lambda p: p.threads,
           paper={"Euno-DBX": [(20, PAPER_TPS / 1000)]})], 2,
     footnote="The paper's text gives ratios beside the one number.",
@@ -69,7 +69,10 @@ def judged(runs, axis, others, note):
     paper = [PAPER[axis][other] for other in others]
     return Judgement("; ".join(map(numbers, paper)) + " x", "; ".join(map(numbers, here)) + " x",
                      worst(of_gain(h, p) for ours, theirs in zip(here, paper)
-                           for h, p in zip(ours, theirs)), note)
+                           for h, p in zip(ours, theirs)), note,
+                     values=values("x", sum(here, ()), sum(paper, ()), [
+                         f"{DATABASES[other][0]} {which}" for other in others
+                         for which in ("least", "most", "average")]))
 
 
 def points_told(runs, axis, other):
@@ -129,4 +132,5 @@ def most_threads(runs):
               + "; ".join(say("{} {}", DATABASES[p.index][0], runs[p].mops * 1e6) for p in EASIER)
               + ".")
     return Judgement(f"{PAPER_TPS} tps", f"{number(here)} tps", of_ratio(here, PAPER_TPS),
-                     f"The most with any number of threads: {number(best)}.{ours}{easier}")
+                     f"The most with any number of threads: {number(best)}.{ours}{easier}",
+                     values=values("tps", [here], [PAPER_TPS]))

@@ -6,7 +6,7 @@ import functools
 import scales
 from curves import at
 from panels import Panel, figure
-from verdicts import Judgement, below, compared, of_ratio, say, worst
+from verdicts import Judgement, below, compared, of_ratio, say, values, worst
 
 from . import models
 from .runs import BTREE_RTM, DELTA_RTM, FAMILY, KEYS, SOCKET, TUNED_RTM
@@ -62,7 +62,8 @@ def conflicts_by_level(_):
     return Judgement(paper, told, worst(map(of_ratio, here, PAPER_TABLE_1)),
                      "The table's probabilities follow from 1 / (0.69 b)^L and from nodes with 16 "
                      "to 31 children; with the node counts that it prints, P_C would be "
-                     f"{literal}.")
+                     f"{literal}.", values=values("probability", here, PAPER_TABLE_1, [
+                         f"L{level}" for level in range(models.TABLE_1_HEIGHT - 1, -1, -1)]))
 
 
 FAMILY.claim("K-FP1", formula=True, judge=lambda _: compared(
@@ -102,7 +103,7 @@ def overflow_linear(runs):
     four, eight = (probability(runs, name, AVERAGE_LINEAR) for name in (FOUR_WAYS, EIGHT_WAYS))
     return Judgement("0.60", f"{four:.3f}", of_ratio(four, 0.60),
                      f"At 93 lines; the 8-way cache overflows with probability {eight:.3f}."
-                     + measured(runs, AVERAGE_LINEAR))
+                     + measured(runs, AVERAGE_LINEAR), values=values("probability", [four], [0.60]))
 
 
 @FAMILY.claim("K-F7b", (), FIGURE_7, series=["K-F7"], formula=True)
@@ -110,4 +111,5 @@ def overflow_binary(runs):
     usual, most = (probability(runs, FOUR_WAYS, n) for n in (AVERAGE_BINARY, WORST_BINARY))
     return Judgement("< 0.10", f"{usual:.3f}", below(usual, 0.10),
                      f"At the average of 47 lines; {most:.3f} at the worst case's 53."
-                     + measured(runs, AVERAGE_BINARY))
+                     + measured(runs, AVERAGE_BINARY),
+                     values=values("probability", [usual], [0.10], ["(less than)"]))

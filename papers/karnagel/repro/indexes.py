@@ -4,7 +4,7 @@
 import math
 
 import scales
-from panels import COLOURS, figure, lines, looks
+from panels import COLOURS, TEXT_ALONE, figure, lines, looks
 from verdicts import (AGREES_RATIO, DIFFERS, Judgement, compared, conflicts_by_place, numbers,
                       of_shape, say, shares_told)
 
@@ -43,8 +43,9 @@ def over_inserts(title, indexes, threads, machine=SOCKET):
 
     def made(runs):
         over = runs[at_rest].mops if at_rest in runs else 0
-        return lines(title, "inserts in %", "speed over the spin lock's at 0 %",
-                     series if over else {}, inserts_of, of=lambda y: y / over, even=True)(runs)
+        return lines(title, "inserts in % (log scale above 1)", "speed over the spin lock's at 0 %",
+                     series if over else {}, inserts_of, of=lambda y: y / over,
+                     x_scale="symlog")(runs)
     return made
 
 
@@ -53,7 +54,8 @@ def over_threads(title, series):
 
 
 def drawn(one, title, panels, machine=SOCKET):
-    return figure(one, title, panels, len(panels), looks=LOOKS, machine=(machine,), said=lambda r: (
+    return figure(one, title, panels, len(panels), looks=LOOKS, machine=(machine,),
+                  lacking=TEXT_ALONE, said=lambda r: (
         f"simulated machine {{machine}}, {KEYS[scales.lengths(r.flags.scale)] // 1_000_000} M values, {{scale}}"))
 
 
@@ -196,7 +198,7 @@ FAMILY.claim("K-F6b", F6B, FIGURE_6, turned=[ORIGINAL], judge=lambda runs: compa
     f"{places(runs[ORIGINAL])}How often TSX-R tries again, which the paper does not say, decides: "
     "see the sensitivity."))
 FAMILY.claim("K-F9a", each(F9_LOCKS, 4), FIGURE_9, turned=FOUR, judge=lambda runs: compared(
-    runs.values(FOUR, "fallback_pct"), (3.6, 1.7), " %"))
+    runs.values(FOUR, "fallback_pct"), (3.6, 1.7), " %", names=("before", "after")))
 FAMILY.claim("K-F9b", F9B, FIGURE_9, turned=[FRIENDLY], judge=lambda runs: compared(
     [runs[FRIENDLY].fallback_pct], [1.3], " %", places(runs[FRIENDLY]) + say(
         "Before the transformations {} % took the lock.", runs[ORIGINAL].fallback_pct)))

@@ -38,4 +38,9 @@ class CommandCase(unittest.TestCase):
         return status, out.getvalue(), err.getvalue()
 
     def plots(self):
-        return sorted(p.name for p in self.out.iterdir()) if self.out.exists() else []
+        """The pictures; each has its vectors and its numbers beside it."""
+        names = {p.name for p in self.out.iterdir()} if self.out.exists() else set()
+        pictures = sorted(name for name in names if name.endswith(".png"))
+        self.assertEqual(names, {Path(name).with_suffix(suffix).name for name in pictures
+                                 for suffix in (".png", ".svg", ".csv")})
+        return pictures

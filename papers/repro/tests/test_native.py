@@ -50,7 +50,7 @@ class Native(CommandCase):
     def test_every_judge_gives_a_verdict_whatever_the_transactions_do(self):
         for script in fake_native.SCRIPTS:
             # The figures depend on the script only through their numbers.
-            undrawn = mock.patch("drawing.draw", lambda *_: PNG)
+            undrawn = mock.patch("drawing.draw", lambda *_: {".png": PNG, ".svg": b""})
             with self.subTest(script), at_once(), undrawn if script != "conflict" else contextlib.nullcontext():
                 status, out, err = self.run_it("all", "--json", "-", FAKE_RTM=script)
                 self.assertEqual((status, err), (0, ""))
@@ -62,6 +62,7 @@ class Native(CommandCase):
                 self.assertLessEqual({c["verdict"] for c in content["claims"]}, {"agrees", "near", "differs"})
                 self.assertGreater(len(content["claims"]), 50)
                 self.assertEqual(content["machine"]["native"], "fake Xeon")
+                self.assertEqual(list(content["load_average"]), ["start", "end"])
                 self.assertNotIn("simulated", content["machine"])
                 # One thing is changed at a time, but nothing of the simulated machine's.
                 self.assertLessEqual({row["knob"] for row in content["sensitivity"]},

@@ -1,6 +1,7 @@
 """The command as a whole, with a worker that knows the papers' answers: output, files and exit statuses."""
 
 import contextlib
+import csv
 import io
 import json
 import os
@@ -66,7 +67,7 @@ class Command(CommandCase):
                          {"K-T1", "K-FP1", "K-F7a", "K-F7b"})
         self.assertEqual({c["id"] for c in content["claims"] if c["verdict"] == "calibration"},
                          {"S-3.2", "S-3.7", "S-3.8", "S-3.9", "S-3.10", "S-3.13", "S-D.4"})
-        self.assertEqual({len(c) for c in content["claims"]}, {6})
+        self.assertEqual({len(c) for c in content["claims"]}, {7})
         self.assertGreater(len(content["runs"]), 150)
         self.assertEqual(len({(r["machine"], r["index"], r["workload"], r["dist"], r["threads"], r.get("warehouses"), r.get("think_cycles"))
                               for r in content["runs"]}),
@@ -75,6 +76,35 @@ class Command(CommandCase):
         self.assertEqual(content["not_built"], ["S-9.9"])
         self.assertTrue(content["sensitivity"] and content["series"])
         self.assertTrue(max(map(len, out.split("\n"))) <= 140)
+
+    def test_the_claims_own_numbers_are_drawn_and_stored(self):
+        with answers_at_once():
+            out = self.run_it("E-F3", "E-F10", "K-FP1", "K-FP2", "S-C.7", "--json", "-")[1]
+        claims_of = {c["id"]: c["values"] for c in json.loads(out)["claims"]}
+        self.assertEqual([(v["paper"], v["unit"]) for v in claims_of["E-F10a"]], [(11, "x")])
+        self.assertAlmostEqual(claims_of["E-F10a"][0]["here"], 18.6 / 1.7)
+        self.assertEqual(claims_of["E-F3e"][0]["paper"], [87, 90])
+        self.assertEqual(claims_of["S-C.7"], [])
+        self.assertEqual(self.plots(), ["E-F10.png", "E-F3.png", "K-FP1.png", "K-FP2.png",
+                                        "S-C.7.png"])
+        rows = list(csv.DictReader(io.StringIO((self.out / "E-F10.csv").read_text())))
+        own = [r for r in rows if r["series"] == "E-F10a"]
+        self.assertEqual([(r["whose"], r["x_axis"]) for r in own], [("here", "x"), ("paper", "x")])
+        self.assertEqual((float(own[0]["y"]), own[1]["y"]), (18.6 / 1.7, "11"))
+        series = {r["series"] for r in rows if r["panel"].startswith("the released benchmark")}
+        self.assertIn("Masstree", series)
+        ranges = [r for r in csv.DictReader(io.StringIO((self.out / "E-F3.csv").read_text()))
+                  if r["series"].startswith("E-F3e different") and r["whose"] == "paper"]
+        self.assertEqual([(r["y"], r["y_min"], r["y_max"]) for r in ranges], [("", "87", "90")])
+
+    def test_a_panel_without_data_of_the_paper_says_so(self):
+        with answers_at_once():
+            self.run_it("S-C.7", "S-3.8", "K-F3", "E-F12", "E-F17")
+        said = {name: (self.out / f"{name}.svg").read_text().count("(no data in the paper")
+                for name in ("S-C.7", "S-3.8", "K-F3", "E-F12", "E-F17")}
+        self.assertEqual(said, {"S-C.7": 1, "S-3.8": 0, "K-F3": 3, "E-F12": 1, "E-F17": 0})
+        self.assertIn("(no data in the paper's text but the claims)",
+                      (self.out / "E-F12.svg").read_text())
 
     def test_the_report_reads_it(self):
         import results
@@ -248,7 +278,7 @@ class Command(CommandCase):
         self.assertEqual(status, 0)
         self.assertEqual({(r["index"], r["dist"]) for r in json.loads(out)["runs"]},
                          {(index, "zipf:0.5") for index in ("euno-btree/leaf-lock", "masstree", "btree/htm-dbx")})
-        self.assertEqual(self.plots(), [])
+        self.assertEqual(self.plots(), ["E-F10.png"])
 
     def test_another_machine_has_plots_of_its_own(self):
         for machine in ("haswell-ep-2x10", "icelake-sp-2x32"):

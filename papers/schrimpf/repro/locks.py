@@ -2,7 +2,7 @@
 
 from curves import at, between, last_below, mean, rises
 from verdicts import (AGREES, NEAR, Judgement, compared, number, numbers, of_ratio, of_shape, say,
-                      worst)
+                      values, worst)
 
 from .runs import ELISIONS, claim
 
@@ -18,7 +18,7 @@ def lemmings(here, _):
     ours, spun = ([at(here[name], n) for n in (2, 4)] for name in ("TAS", "TAS-T"))
     return compared(ours, [100 * (1 - 0.5 ** n) for n in (2, 4)], " % with 2 and 4 threads",
                     say("The thesis computes it. The lock that waits until it is free before it "
-                        "exchanges again (TAS-T): {} %.", spun))
+                        "exchanges again (TAS-T): {} %.", spun), names=("2 threads", "4 threads"))
 
 
 @claim("S-2.3.3", "S-abort", where="section 2.3.3")
@@ -41,7 +41,8 @@ def lock_words(here, paper):
         say("{} times the next with 1, 10, 100 locks", theirs), say("{} times", ours),
         worst([of_shape(min(ours) > 1), *map(of_ratio, ours, theirs)]),
         "The other sizes run without elision here, by construction; on the thesis's CPU their "
-        "elision always failed, which costs more than no elision.")
+        "elision always failed, which costs more than no elision.",
+        values=values("x", ours, theirs, [f"locks: {x:g}" for x, _ in paper["unsigned(4)"]]))
 
 
 @claim("S-2.5", "S-2.5", "S-2.6", shared=["S-2.6"], by_prefix=True)
@@ -126,7 +127,8 @@ def strides(here, paper):
     verdicts += [of_ratio(ours[name], theirs[name]) for name in theirs]
     return Judgement(say("steps 1, 2, 4: {} KB; odd steps equal 1", theirs.values()),
                      say("steps 1, 2, 4: {} KB; odd: {} KB", [ours[name] for name in theirs], odd),
-                     worst(verdicts), "" if odd else "No odd step but 1 was run.")
+                     worst(verdicts), "" if odd else "No odd step but 1 was run.",
+                     values=values("KB", [ours[name] for name in theirs], theirs.values(), theirs))
 
 
 @claim("S-3.6")
@@ -146,7 +148,9 @@ def heap_strides(here, paper):
         verdict = worst([verdict, NEAR])
     told = "; ".join(f"{name.removeprefix('step size ')}: {number(kb)}"
                      for name, kb in ours.items())
-    return Judgement(say("steps 1, 2, 4: {} KB", theirs.values()), f"{told} KB", verdict, note)
+    return Judgement(say("steps 1, 2, 4: {} KB", theirs.values()), f"{told} KB", verdict, note,
+                     values=values("KB", *([of[name] for name in shared] for of in (ours, theirs)),
+                                   shared))
 
 
 DURATIONS = [10_000 * 1.15 ** k for k in (24, 30, 36, 42, 48, 51)]  # a smoke run has these, too
@@ -199,7 +203,9 @@ def library_mutex(here, _):
                      worst([of_ratio(share, 75.2), of_shape(aborted == 0),
                             of_ratio(tried, 96.12)]),
                      say("Aborted with 1, 2, 4 threads: lock {} %, try and pause {} %.",
-                         *([at(here[name], n) for n in (1, 2, 4)] for name in (LIBRARY[1], TRIED))))
+                         *([at(here[name], n) for n in (1, 2, 4)] for name in (LIBRARY[1], TRIED))),
+                     values=values("%", (share, aborted, tried), (75.2, 0, 96.12), (
+                         "lock: transactional", "lock: aborted", "try: aborted")))
 
 
 LOCKS_HELD = (1, 2, 4, 8, 20)
@@ -225,7 +231,8 @@ def overheads(here, paper, note):
     """Over no lock, in per cent."""
     ours, theirs = ([100 * (series[name][0][1] / series["no synchronization"][0][1] - 1)
                      for name in LOCK_KINDS] for series in (here, paper))
-    return compared(ours, theirs, " %", note, said=f"{numbers(theirs)} % ({', '.join(LOCK_KINDS)})")
+    return compared(ours, theirs, " %", note, said=f"{numbers(theirs)} % ({', '.join(LOCK_KINDS)})",
+                    names=LOCK_KINDS)
 
 
 claim("S-3.10", by_prefix=True)(lambda here, paper: overheads(

@@ -11,7 +11,7 @@ import functools
 from curves import at, rises
 from panels import Figure, Panel, looks
 from verdicts import (AGREES, DIFFERS, NEAR, Judgement, compared, number, of_gain, of_ratio,
-                      of_shape, say, worst)
+                      of_shape, say, values, worst)
 
 from .runs import ELISIONS, FAMILY, FIGURES, MACHINE, ROWS, claim, read_figure
 
@@ -29,6 +29,10 @@ LOWEST, HIGHEST = ": lowest of the seeds", ": highest of the seeds"
 LOOKS = looks((*PLAIN, *REGIONS, "ttas_lock", "elided<ttas_lock>"))
 SHOWN = {"elision only": "elision only (RTM)",
          "elided<ttas_lock>": "elided<ttas_lock>\n(RTM, then the lock)"}
+# What the thesis's text and tables have of aborted cycles, in %.
+PAPER_WASTED = {"S-3.13": {"elision only": [(4, 37)]},
+                "S-3.18": {"HLE": [(10, 34.31), (100, 6.72)]},
+                "S-3.19": {"HLE": [(0, 5.81), (1, 53.56)]}, "S-D.5": {"HLE": [(50, 64.61)]}}
 TITLES = {one: row for one, row in ROWS.items() if row["y"].startswith("operations per ms")}
 FAMILY.native = tuple(TITLES)
 
@@ -47,9 +51,9 @@ def figure(one, runs):
     return Figure(one, row["title"], [
         Panel("", row["x"], row["y"], here=throughputs, paper=paper,
               digitised=bool(paper) and form["kind"] == "lines", **form),
-        Panel("", row["x"], "aborted of transactional cycles, in %", here=wasted, per_cent=True,
-              **form)], 2, looks=LOOKS, machine=(MACHINE,), size=(6.25, 4.6), shown=SHOWN,
-                  data=(series, paper))
+        Panel("", row["x"], "aborted of transactional cycles, in %", here=wasted,
+              paper=PAPER_WASTED.get(one, {}), per_cent=True, **form)], 2, looks=LOOKS,
+        machine=(MACHINE,), size=(6.25, 4.6), shown=SHOWN, data=(series, paper))
 
 
 FIGURES |= {one: functools.partial(figure, one) for one in TITLES}
@@ -115,7 +119,9 @@ def one_counter(here, paper):
     text = ("the better of HLE and RTM {} times the better of POSIX and TAS with 1, 2, 4 threads; "
             "{} % aborted cycles")
     return Judgement(say(text, theirs, 37), say(text, ahead, aborted),
-                     worst([*map(of_ratio, ahead, theirs), of_ratio(aborted, 37)]))
+                     worst([*map(of_ratio, ahead, theirs), of_ratio(aborted, 37)]),
+                     values=values("x", ahead, theirs, [f"threads: {n}" for n in threads])
+                     + values("%", [aborted], [37], ["aborted cycles"]))
 
 
 def gains_of_alignment(figures):
@@ -133,7 +139,8 @@ def alignment(here, paper):
     return Judgement(say("HLE {}, RTM {} times; scales", *theirs),
                      say("HLE {}, RTM {} times (TAS {}); {}", *gains, tas,
                          "scales" if scales else "does not scale"),
-                     worst([of_shape(scales), *map(of_ratio, gains, theirs)]))
+                     worst([of_shape(scales), *map(of_ratio, gains, theirs)]),
+                     values=values("x", gains, theirs, REGIONS))
 
 
 @claim("S-3.16", "S-3.15", "S-3.16", varied=True, by_prefix=True)
@@ -164,31 +171,33 @@ def list_reads(here, _):
 
 
 SIZES = (10, 100)
+BUCKETS = [f"buckets: {n}" for n in SIZES]
 
 
 claim("S-3.18a", "S-3.18", varied=True, by_prefix=True)(lambda here, _: compared(
     [100 * (at(here["HLE"], n) / at(here["POSIX"], n) - 1) for n in SIZES], (130, 134), " % more",
     say("Table 3.4, 100 buckets over 10, POSIX, TAS, HLE, RTM: {} % (paper: 442; 427; 450; 476).",
-        ratios(here, PLAIN + REGIONS, 100, 10))))
+        ratios(here, PLAIN + REGIONS, 100, 10)), names=BUCKETS))
 claim("S-3.18b", "S-3.18", varied=True, simulated=ELISIONS)(lambda here, _: compared(
     heights(here, ["HLE" + ABORT_RATE], *SIZES), (45.11, 15.02), " %",
     say("Table 3.3, transactional and aborted cycles at 10 / 100 buckets: {} % (paper: 53.06; "
         "30.58; 34.31; 6.72).",
         heights(here, ("HLE" + TRANSACTIONAL_CYCLES, "HLE" + ABORTED_CYCLES), *SIZES)),
-    said="45.11; 15.02 %"))
+    said="45.11; 15.02 %", names=BUCKETS))
 @claim("S-3.18c", "S-3.18", where="section 3.3.4", by_prefix=True)
 def one_bucket(here, _):
     """With one bucket RTM falls by a factor of 33 and TAS by 13. The thesis does not say from where;
     from ten buckets is judged."""
     falls = [at(here[name], 10) / at(here[name], 1) for name in ("elision only", "TAS")]
-    return compared(falls, (33, 13), " times", said="33; 13 times")
+    return compared(falls, (33, 13), " times", said="33; 13 times", names=("RTM", "TAS"))
 
 
 claim("S-3.19", varied=True, simulated=ELISIONS)(lambda here, _: compared(
     heights(here, ["HLE" + ABORTED_CYCLES], 0, 1), (5.81, 53.56), " %",
     say("Transactional cycles: {} % (paper: 22.19; 25.9). Under the global lock POSIX, TAS, HLE, "
         "RTM keep {} %.", heights(here, ["HLE" + TRANSACTIONAL_CYCLES], 0, 1),
-        ratios(here, PLAIN + REGIONS, 1, 0)), said="5.81; 53.56 %"))
+        ratios(here, PLAIN + REGIONS, 1, 0)), said="5.81; 53.56 %",
+    names=("bucket locks", "one lock")))
 
 
 @claim("S-C.10", where="appendix C.7", by_prefix=True)
@@ -229,7 +238,9 @@ def unaligned_list(here, paper):
     text = ("TAS with 50 and 100 % reads {} times as fast as with updates only; HLE {} % aborted "
             "cycles")
     return Judgement(say(text, theirs, 64.61), say(text, gains, aborted),
-                     worst([*map(of_ratio, gains, theirs), of_ratio(aborted, 64.61)]))
+                     worst([*map(of_ratio, gains, theirs), of_ratio(aborted, 64.61)]),
+                     values=values("x", gains, theirs, ("50 % reads", "100 % reads"))
+                     + values("%", [aborted], [64.61], ["HLE, aborted cycles"]))
 
 
 @claim("S-D.6", "S-D.5", "S-D.6", where="appendix D.2")
@@ -244,4 +255,5 @@ def aligned_list(here, paper):
                                                                   speeds(series, "S-D.5"))]
                      for series in (here, paper))
     text = "RTM with 0, 50 and 100 % reads {} times as fast"
-    return Judgement(say(text, theirs), say(text, gains), worst(map(of_gain, gains, theirs)))
+    return Judgement(say(text, theirs), say(text, gains), worst(map(of_gain, gains, theirs)),
+                     values=values("x", gains, theirs, ("0 % reads", "50 %", "100 %")))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from experiments import Judged, Point
 from panels import COLOURS, Panel, figure, lines, looks
 from verdicts import (AGREES, AGREES_RATIO, DIFFERS, NEAR, Judgement, above, conflicts_by_place,
-                      numbers, of_ratio, of_shape, say, shares_told, worst)
+                      numbers, of_ratio, of_shape, say, shares_told, values, worst)
 
 from .runs import MACHINE
 
@@ -120,6 +120,7 @@ SUBJECT = "txbench over a lock system with elided latches"
 DRAWN = {"looks": {**looks(LABELS.values()), **{n: (c, "") for n, c in zip(EVENTS, COLOURS)},
                    **looks(KINDS)},
          "machine": (MACHINE,), "said": "simulated: {machine}, {scale}"}
+CLIENTS_AXIS = "clients (log scale)"
 
 
 def of_clients(point):
@@ -155,21 +156,22 @@ def latencies(runs):
         name: [(p.threads, runs[p][measure] / first[measure]) for p in UNMODIFIED_POINTS]
         for name, measure in KINDS.items()}
     paper = {"read-update": [(1, 1), (FULL_CORES, 1), (MOST, 12), (TOO_MANY, 120)]}
-    return Panel("", "clients", "latency over that of one client", "lines", here, paper, even=True)
+    return Panel("", CLIENTS_AXIS, "latency over that of one client", "lines", here, paper,
+                 x_scale="log")
 
 
 FIGURE_5_2 = figure("S-5.2", "txbench, unmodified latches: throughput", [
-    lines("", "clients", "k transactions/s", {"unmodified": UNMODIFIED_POINTS}, of_clients, "tps",
-          of=lambda tps: tps / 1000, even=True)], **DRAWN)
+    lines("", CLIENTS_AXIS, "k transactions/s", {"unmodified": UNMODIFIED_POINTS}, of_clients,
+          "tps", of=lambda tps: tps / 1000, x_scale="log")], **DRAWN)
 FIGURE_5_3 = figure("S-5.3", "txbench, unmodified latches: mean latency", [latencies], **DRAWN)
 FIGURE_5_4 = figure("S-5.4", f"{SUBJECT}: throughput over unmodified", [
-    lambda runs: Panel("", "clients", "over unmodified", "lines", {
+    lambda runs: Panel("", CLIENTS_AXIS, "over unmodified", "lines", {
         LABELS[v]: list(zip(CLIENTS, over_unmodified(runs, v)))
         for v in ELIDED if runs.has((*points(v), *points(UNMODIFIED)))},
-        {"lock mutex": [(MOST, 0.29)]}, even=True)], **DRAWN)
+        {"lock mutex": [(MOST, 0.29)]}, x_scale="log")], **DRAWN)
 FIGURE_5_5 = figure("S-5.5", f"{SUBJECT}: cycles in transactions", [
-    lines(title, "clients", "%", {LABELS[v]: points(v) for v in ELIDED}, of_clients, measure,
-          even=True)
+    lines(title, CLIENTS_AXIS, "%", {LABELS[v]: points(v) for v in ELIDED}, of_clients,
+          measure, x_scale="log")
     for title, measure in (("transactional of the CPUs' cycles", TRANSACTIONAL),
                            ("aborted of transactional ones", ABORTED))], 2, **DRAWN)
 FIGURE_5_6 = figure("S-5.6", f"{SUBJECT}: why transactions abort",
@@ -215,7 +217,9 @@ def waiting(runs):
                      numbers(here) + " x", worst(map(of_ratio, here, (2, 12, 10))),
                      say("16 over 1: {} x (thesis: roughly the same). The read-only transaction "
                          "takes {} x as long with 64 clients.", took[FULL_CORES] / took[1],
-                         read_only[1] / read_only[0]))
+                         read_only[1] / read_only[0]),
+                     values=values("x", here, (2, 12, 10), (
+                         "64 over 32 clients", "64 over 1", "256 over 64")))
 
 
 @FAMILY.claim("S-5.4", POINTS, FIGURE_5_4, **ASKED)
@@ -232,7 +236,9 @@ def throughput(runs):
                      f"over unmodified with {str(CLIENTS)[1:-1]} clients: "
                      + ", ".join(f"{SHORT[v]} {numbers(values)}" for v, values in here.items()),
                      worst([of_shape(gains <= UNCHANGED), of_unchanged(here[LATCHES]),
-                            of_ratio(here[LOCK_MUTEX][-1], 0.29)]), note)
+                            of_ratio(here[LOCK_MUTEX][-1], 0.29)]), note,
+                     values=values("x", [here[LATCHES][-1], here[LOCK_MUTEX][-1]], (1, 0.29),
+                                   (LABELS[LATCHES], LABELS[LOCK_MUTEX])))
 
 
 @FAMILY.claim("S-5.5", POINTS, FIGURE_5_5, **ASKED)
@@ -258,7 +264,9 @@ def transactions(runs):
                of_ratio(of_pthread, 50)]),
         "Transactional, and aborted of those, in % (thesis: lock-mutex 1 and 4, with 64 clients "
         f"0.3 and 11, transaction latches almost none): {each(FEW)}; with {MOST} clients {each(MOST)}. "
-        f"Conflicts with {MOST}: {places}.")
+        f"Conflicts with {MOST}: {places}.",
+        values=values("%", (share, wasted, of_pthread), (5, 100 / 3, 50), (
+            "HLE, transactional", "HLE, aborted (more than)", "pthread, aborted")))
 
 
 @FAMILY.claim("S-5.6", POINTS, FIGURE_5_6, where=told("5.6"), **ASKED)
@@ -279,4 +287,7 @@ def causes(runs):
                      say(text, few, many, f"MISC1 {alone['misc1']}, others {others}", latches),
                      worst([of_ratio(few, 4), of_ratio(many, 12), of_shape(only),
                             of_ratio(latches, 50)]),
-                     f"Aborts with {MOST} clients: {told_of}.")
+                     f"Aborts with {MOST} clients: {told_of}.",
+                     values=values("%", (few, many, latches), (4, 12, 50), (
+                         f"HLE MISC1, {FEW} clients", f"HLE MISC1, {MOST}",
+                         f"latches MISC3, {MOST}")))
