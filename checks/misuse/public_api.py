@@ -16,6 +16,7 @@ HEADERS = (
     "elidex/internal/txn/indexed_table.hpp",
     "elidex/internal/txn/ordered_key.hpp",
     "elidex/internal/txn/schema.hpp",
+    "elidex/internal/txn/schema_change.hpp",
     "elidex/internal/txn/two_phase_locking.hpp",
     "elidex/internal/sync/lock_names.hpp",
 )

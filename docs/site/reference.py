@@ -50,7 +50,8 @@ PAGES = (
     Page("table", "Tables", ("elidex/internal/txn/table.hpp",), {},
          "Programs pass a table to [transactions](transaction.md), and call `make_row()`, `columns()` and `name()`. Its other "
          "functions are for the database."),
-    Page("schema", "Rows with a schema", ("elidex/internal/txn/schema.hpp",)),
+    Page("schema", "Rows with a schema",
+         ("elidex/internal/txn/schema.hpp", "elidex/internal/txn/schema_change.hpp")),
     Page("indexed_table", "Secondary indexes",
          ("elidex/internal/txn/indexed_table.hpp", "elidex/internal/txn/ordered_key.hpp")),
     Page("errors", "Errors of a database", ("elidex/internal/txn/errors.hpp",)),
