@@ -269,6 +269,8 @@ bool schema::is_row(std::span<const std::uint64_t> words) const noexcept {
   const packed_reader reader(of.packed, words);
   std::size_t end = 0;
   for (std::size_t i = 0; i < of.columns.size(); ++i) {
+    if (of.columns[i].type == column_type::boolean && reader.number<std::uint8_t>(of.places[i]) > 1)
+      return false;
     if (!is_text(of.columns[i].type)) continue;
     const std::size_t said = reader.number<std::uint32_t>(of.places[i]);
     const bool packed = of.how == layout::kind::packed;

@@ -211,7 +211,7 @@ class storage::loading {
       std::copy(words_.begin(), words_.end(), body.get());
     }
     row.lock();
-    const std::unique_ptr<std::uint64_t[]> former(row.body());
+    const std::unique_ptr<std::uint64_t[]> former(row.body().data());
     row.write(words_, body.release());
     row.unlock(stamp);
   }

@@ -34,11 +34,12 @@ TEST(SchemaMisuse, ColumnsThatCannotBe) {
   EXPECT_THROW(made_of({}), db::schema_mismatch);
   EXPECT_THROW(made_of({{"a", column_type::integer}, {"a", column_type::real}}),
                db::schema_mismatch);
-  EXPECT_THROW(made_of({{"a", column_type::text}}), db::schema_mismatch);
   EXPECT_THROW(made_of({{"a", column_type::integer, 5}}), db::schema_mismatch);
+  EXPECT_THROW(made_of({{"a", static_cast<column_type>(99)}}), db::schema_mismatch);
   EXPECT_THROW(made_of({{"a", column_type::text, db::row_bytes_max}}), db::row_too_large);
+  EXPECT_NO_THROW(made_of({{"a", column_type::text}}));  // of any length
   misuse_row("schema::schema", misuse::bad_argument,
-             "no columns, two of a name, a text without a length: throws db::schema_mismatch; over "
+             "no columns, two of a name, a number with a length: throws db::schema_mismatch; over "
              "64 KiB: throws db::row_too_large");
 }
 

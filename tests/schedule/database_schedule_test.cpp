@@ -9,6 +9,7 @@
 #include "elidex/database.hpp"
 #include "schedule/explore.hpp"
 #include "support/databases.hpp"
+#include "support/varying_rows.hpp"
 
 namespace elidex::testing {
 namespace {
@@ -217,6 +218,63 @@ struct snapshots : with_accounts<Database> {
   }
 };
 
+// Two rows always have the same seed. Their records have room for a row without a text, so a row
+// with a text has a body. Writers replace bodies, erase rows with them and insert them again.
+template <class Database>
+struct bodies_that_change {
+  static constexpr u64 steps = 800;
+  Database db;
+  typename Database::template table<u64, document>& documents =
+      db.template create_table<u64, document>("documents");
+  std::string wrong;
+
+  bodies_that_change() {
+    db.transact([&](auto& t) { write(t, 1, 0); });
+    db.transact([&](auto& t) { write(t, 2, 9); });
+  }
+  template <class Transaction>
+  void write(Transaction& t, u64 seed, std::size_t length) {
+    for (const u64 key : {u64{1}, u64{2}}) t.upsert(documents, key, document::of(seed, length));
+  }
+  // Each row is whole. They are of one moment if the transaction commits.
+  std::string look(auto& t) {
+    const auto one = t.get(documents, u64{1});
+    const auto other = t.get(documents, u64{2});
+    if (one && other && !(one->is_whole() && other->is_whole())) wrong = "a torn row";
+    if (one.has_value() != other.has_value()) return " sees one row of two";
+    return one && one->seed != other->seed ? " sees rows of two moments" : "";
+  }
+  void note(const char* who, const std::string& what) {
+    if (!what.empty()) wrong = who + what;
+  }
+  bodies_type bodies() {
+    return {[this] {
+              db.transact([&](auto& t) { write(t, 3, 20); });
+              db.transact([&](auto& t) {
+                t.erase(documents, u64{1});
+                t.erase(documents, u64{2});
+              });
+              db.transact([&](auto& t) { write(t, 4, 12); });
+            },
+            [this] {
+              db.transact([&](auto& t) {
+                for (const u64 key : {u64{1}, u64{2}})
+                  t.update(documents, key, [](document& d) { d = document::of(d.seed + 1, 0); });
+              });
+              db.collect();
+              db.transact([&](auto& t) { write(t, 5, 7); });
+            },
+            [this] {
+              note("a transaction", db.transact([&](auto& t) { return look(t); }));
+              note("a snapshot", db.read_only([&](auto& t) { return look(t) + look(t); }));
+            }};
+  }
+  std::string verdict() {
+    note("the end", db.read_only([&](auto& t) { return look(t); }));
+    return wrong;
+  }
+};
+
 template <class Database>
 class DatabaseSchedules : public ::testing::Test {};
 using databases =
@@ -247,6 +305,10 @@ TYPED_TEST(DatabaseSchedules, SnapshotsAreOfOneMoment) {
   EXPECT_EQ(explore<snapshots<TypeParam>>(1'000), "");
 }
 
+TYPED_TEST(DatabaseSchedules, RowsWithBodiesAreWhole) {
+  EXPECT_EQ(explore<bodies_that_change<TypeParam>>(1'000), "");
+}
+
 using careless_database = basic_database<blind_commit>;
 
 TEST(DatabaseSchedulesCanary, WriteSkewIsFound) {
@@ -261,6 +323,9 @@ TEST(DatabaseSchedulesCanary, PhantomsAreFound) {
 TEST(DatabaseSchedulesCanary, PhantomsOfDescendingScansAreFound) {
   EXPECT_THAT((explore<phantoms<careless_database, true>>(1'000)), HasSubstr("a phantom"));
   EXPECT_THAT(explore<phantoms_at_the_top<careless_database>>(1'000), HasSubstr("a phantom"));
+}
+TEST(DatabaseSchedulesCanary, RowsOfTwoMomentsAreFound) {
+  EXPECT_THAT(explore<bodies_that_change<careless_database>>(1'000), HasSubstr("a transaction"));
 }
 // Locks of gaps don't do without the second look.
 TEST(DatabaseSchedulesCanary, PhantomsBetweenALookAndItsLockAreFound) {

@@ -64,7 +64,7 @@ inline bool wants_version(const record& row, commit_stamp had, std::uint64_t gro
 
 // Whether the commit may cut off a row's body, now or with a version.
 inline bool may_free_body(const transaction_context::write& w) noexcept {
-  return w.of->rows_vary() && (w.row->body() != nullptr || w.row->has_versions());
+  return w.of->rows_vary() && (!w.row->body().empty() || w.row->has_versions());
 }
 
 // Prepares a write of a row that may have a body. Throws std::bad_alloc.

@@ -18,9 +18,9 @@
 // never changes. A commit that replaces it passes it on: to the version that it keeps, or to the
 // retire list.
 //
-// Rows that are not longer than the room change in place. A reader reads the stamp, the bytes, and the stamp again (Silo,
-// section 4.5). A commit keeps the old row only if its commit group is later than the row's: within
-// one group no snapshot can need the old row.
+// Rows that are not longer than the room change in place. A reader reads the stamp, the bytes, and
+// the stamp again (Silo, section 4.5). A commit keeps the old row only if its commit group is later
+// than the row's: within one group no snapshot can need the old row.
 //
 // Why a read is whole: write() stores after the fence of lock() and before the release of unlock().
 // A reader that got one of these words sees at least the locked stamp at its second look, which
@@ -213,10 +213,12 @@ class record {
     if (row_words_.load(std::memory_order_relaxed) != row.size())
       row_words_.store(static_cast<std::uint32_t>(row.size()), std::memory_order_relaxed);
   }
-  // The memory of a row that is longer than the room. Null if there is none.
-  std::uint64_t* body() const noexcept {
+  // The memory of a row that is longer than the room. Empty if there is none.
+  std::span<std::uint64_t> body() const noexcept {
     // relaxed: only the holder of the lock changes it.
-    return row_words_.load(std::memory_order_relaxed) > room_ ? body_of(word(0)) : nullptr;
+    const std::size_t many = row_words_.load(std::memory_order_relaxed);
+    if (many <= room_) return {};
+    return {body_of(word(0)), many};
   }
 
   // Unlinks the versions that no snapshot from `horizon` on can need. The newest version of an

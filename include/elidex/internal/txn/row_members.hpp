@@ -298,7 +298,25 @@ class packed_row_codec {
     });
     return made;
   }
-  static bool is_row(std::span<const std::uint64_t> words) { return columns().is_row(words); }
+  // As columns().is_row().
+  static bool is_row(std::span<const std::uint64_t> words) noexcept {
+    if (words.size_bytes() < packed.layout.fixed_bytes ||
+        words.size_bytes() > varying_row_bytes_max)
+      return false;
+    const packed_reader reader(packed.layout, words);
+    bool fits = true;
+    std::size_t end = 0;
+    for_each([&]<class Value>(const row_member<Row, Value>&, const packed_place& at) {
+      using value = typename member_value<Value>::type;
+      if constexpr (is_text_member<value>) {
+        const std::size_t begin = std::exchange(end, reader.template number<std::uint32_t>(at));
+        fits = fits && begin <= end;
+      } else if constexpr (std::same_as<value, bool>) {
+        fits = fits && reader.template number<std::uint8_t>(at) <= 1;
+      }
+    });
+    return fits && words.size() == words_for(packed.layout.fixed_bytes + end);
+  }
 };
 
 // --- Choice ---
@@ -343,9 +361,11 @@ using row_codec = typename choose_row_codec<Row>::type;
 }  // namespace elidex::internal
 
 // Calls macro(type, x) for each further argument, separated by commas. A scan of the text expands
-// one more argument, so the macros below scan it often enough for 64 of them.
+// one more argument, so the macros below scan it often enough for 64 of them: 121 times.
 #define ELIDEX_INTERNAL_PARENTHESES ()
-#define ELIDEX_INTERNAL_SCAN_3(...) __VA_ARGS__
+#define ELIDEX_INTERNAL_SCAN_1(...) __VA_ARGS__
+#define ELIDEX_INTERNAL_SCAN_3(...) \
+  ELIDEX_INTERNAL_SCAN_1(ELIDEX_INTERNAL_SCAN_1(ELIDEX_INTERNAL_SCAN_1(__VA_ARGS__)))
 #define ELIDEX_INTERNAL_SCAN_9(...) \
   ELIDEX_INTERNAL_SCAN_3(ELIDEX_INTERNAL_SCAN_3(ELIDEX_INTERNAL_SCAN_3(__VA_ARGS__)))
 #define ELIDEX_INTERNAL_SCAN_27(...) \

@@ -78,13 +78,14 @@ class schema {
   const std::vector<column_definition>& columns() const noexcept { return layout_->columns; }
   // Returns the size of each row, or 0 if rows vary in length.
   std::size_t row_bytes() const noexcept { return layout_->row_bytes; }
-  // Equal texts mean equal columns in the same order.
+  // Equal texts mean equal columns in the same order, but not the same form.
   const std::string& text() const noexcept { return layout_->text; }
   friend bool operator==(const schema& a, const schema& b) noexcept {
-    return a.layout_ == b.layout_ || a.text() == b.text();
+    // The same columns may have two forms, in one of which rows vary in length.
+    return a.layout_ == b.layout_ || (a.text() == b.text() && a.row_bytes() == b.row_bytes());
   }
-  // Returns whether these words are a row of this schema: whether their count and the lengths of
-  // texts fit.
+  // Returns whether these words are a row of this schema: whether their count, the lengths of texts
+  // and the booleans fit.
   bool is_row(std::span<const std::uint64_t> words) const noexcept;
 
  private:

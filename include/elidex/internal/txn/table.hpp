@@ -29,6 +29,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -228,7 +229,7 @@ class table_base {
   // Frees a record that no thread can reach, with its versions and bodies.
   void destroy(record* one) noexcept {
     free_versions(one->cut_versions(std::uint64_t(-1), one->stamp()));
-    delete[] one->body();
+    delete[] one->body().data();
     memory_.deallocate(one, one->room());
   }
   // For the commits of rows with bodies. A thread that read a body without a snapshot may still
@@ -237,20 +238,20 @@ class table_base {
   void reserve_retirement() { retire_list_.reserve(); }
   void unreserve_retirement() noexcept { retire_list_.unreserve(); }
   void retire_versions(record::version* first) noexcept {
-    const record::version* with_body = first;
-    while (with_body != nullptr && with_body->body() == nullptr)
-      with_body = with_body->older.load();
-    if (with_body == nullptr) {
+    std::size_t words = 0;  // of bodies
+    for (const record::version* v = first; v != nullptr; v = v->older.load())
+      words += v->body() != nullptr ? v->row_words : 0;
+    if (words == 0) {
       free_versions(first);
     } else {
-      retire_list_.retire(first, [](void* self, void* dead) noexcept {
+      retire(first, words, [](void* self, void* dead) noexcept {
         static_cast<table_base*>(self)->free_versions(static_cast<record::version*>(dead));
       });
     }
   }
-  void retire_body(std::uint64_t* body) noexcept {
-    if (body == nullptr) return;
-    retire_list_.retire(body, [](void*, void* dead) noexcept {  //
+  void retire_body(std::span<std::uint64_t> body) noexcept {
+    if (body.empty()) return;
+    retire(body.data(), body.size(), [](void*, void* dead) noexcept {  //
       delete[] static_cast<std::uint64_t*>(dead);
     });
   }
@@ -321,9 +322,23 @@ class table_base {
 
   record_memory& memory() noexcept { return memory_; }
   const record_memory& memory() const noexcept { return memory_; }
-  retire_list& retired() noexcept { return retire_list_; }
+  void retire(record& unlinked, retire_list::destroyer free) noexcept {
+    retire(&unlinked, unlinked.body().size(), free);
+  }
 
  private:
+  // The list sweeps after a number of objects. Bodies may be long, so their words count as well.
+  static constexpr std::size_t retired_words_per_sweep = (std::size_t{1} << 20) / 8;  // chosen
+  void retire(void* object, std::size_t words_of_bodies, retire_list::destroyer free) noexcept {
+    retire_list_.retire(object, free);
+    if (words_of_bodies == 0) return;
+    // relaxed, here and below: a sweep too many or too few does no harm.
+    const std::size_t before = retired_words_.fetch_add(words_of_bodies, std::memory_order_relaxed);
+    if (before + words_of_bodies < retired_words_per_sweep) return;
+    retired_words_.store(0, std::memory_order_relaxed);
+    retire_list_.sweep_all();
+  }
+
   struct absent_record {
     record* row;
     commit_stamp since;   // its state, which is absent
@@ -359,6 +374,7 @@ class table_base {
   mutable std::mutex absent_mutex_;
   std::vector<absent_record> absent_;
   retire_list retire_list_;  // has records that the index no longer has, versions and bodies
+  std::atomic<std::size_t> retired_words_{0};  // of bodies, since the last sweep for their sake
 };
 
 // What the caller of keyed_table::get_or_create() expects.
@@ -548,30 +564,30 @@ class keyed_table : public table_base {
   }
 
   bool unlink(record& one, commit_stamp state, unlinking_rule* rule) override {
-    retired().reserve();
+    reserve_retirement();
     if (state.locked() || !one.try_lock(state)) {
-      retired().unreserve();
+      unreserve_retirement();
       return false;
     }
     try {
       if (rule != nullptr && !rule->allows(*this, one)) {
         one.unlock(state);
-        retired().unreserve();
+        unreserve_retirement();
         return false;
       }
       map_.erase(key_words<Key>::of(one.key()));
     } catch (...) {
       one.unlock(state);
-      retired().unreserve();
+      unreserve_retirement();
       throw;
     }
     one.unlock(state.as_dead());
-    retired().retire(&one, [](void* self, void* dead) noexcept {
+    retire(one, [](void* self, void* dead) noexcept {
       auto* const gone = static_cast<record*>(dead);
       key_words<Key>::drop(gone->key());
       static_cast<table_base*>(self)->destroy(gone);
     });
-    retired().unreserve();
+    unreserve_retirement();
     return true;
   }
 

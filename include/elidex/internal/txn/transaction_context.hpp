@@ -60,10 +60,10 @@ class transaction_context {
     bool may_retire = false;
     // For the log: the row as it is until this commits. Empty: unknown, or there is no log.
     std::span<const std::uint64_t> before{};
-    record::version* spare = nullptr;    // for the old row, if a snapshot may need it
-    record::version* cut_off = nullptr;  // versions that no snapshot can need any more
-    std::uint64_t* body = nullptr;       // a copy of `words`, if they are longer than the room
-    std::uint64_t* old_body = nullptr;   // of the row that was overwritten, if no version has it
+    record::version* spare = nullptr;     // for the old row, if a snapshot may need it
+    record::version* cut_off = nullptr;   // versions that no snapshot can need any more
+    std::uint64_t* body = nullptr;        // a copy of `words`, if they are longer than the room
+    std::span<std::uint64_t> old_body{};  // of the row that was overwritten, if no version has it
     commit_stamp had{};
 
     bool erases() const noexcept { return words.empty(); }
