@@ -53,7 +53,8 @@ void run_and_die(const std::string& directory) {
   store in(directory);
   in.db.transact([&](auto& t) {
     in.by.insert(t, 1, {"Ada", 100, std::nullopt});
-    in.by.insert(t, 2, {"Bob", 50, "opened with a long note, which takes its own bytes and no more"});
+    in.by.insert(t, 2,
+                 {"Bob", 50, "opened with a long note, which takes its own bytes and no more"});
     in.by.insert(t, 3, {"Ada", 0, std::nullopt});
   });
   transfer(in, 1, 2, 30);
@@ -66,7 +67,8 @@ void run_and_die(const std::string& directory) {
 }
 
 int main(int argc, char** argv) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "elidex-accounts-XXXXXX").string();
+  std::string pattern =
+      (std::filesystem::temp_directory_path() / "elidex-accounts-XXXXXX").string();
   const bool given = argc > 1;
   if (!given && mkdtemp(pattern.data()) == nullptr) {
     std::cerr << "accounts: cannot make a directory\n";
@@ -90,9 +92,8 @@ int main(int argc, char** argv) {
                   << (a.note ? ", " + *a.note : std::string()) << '\n';
       });
       std::cout << "Ada has";
-      in.by.find(t, in.owner, "Ada", [](std::uint64_t number, const account&) {
-        std::cout << ' ' << number;
-      });
+      in.by.find(t, in.owner, "Ada",
+                 [](std::uint64_t number, const account&) { std::cout << ' ' << number; });
     });
     std::cout << "; sum " << sum << '\n';
   }

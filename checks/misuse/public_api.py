@@ -63,8 +63,11 @@ KINDS_OF_PARAMETERS = {
 # Functions without a row, and why. A * stands for anything.
 NOTHING_TO_MISUSE = {
     "Takes neither a handle nor a callback.": (
-        "column::column", "database::database", "condition_variable::condition_variable",
+        "column::column", "database::database", "condition_variable::condition_variable", "name_of",
+        "schema::is_row",
     ),
+    "Calls its argument for each type of keys. It touches no database.": ("database::for_each_key_type",),
+    "Values. open() finds out what they mean.": ("schema_change::*",),
     "As everywhere in C++: no other thread may still use an object that is destroyed.": ("*::~*",),
     "Compares, adds or prints values.": ("*operator*",),
     "Values of a status: they take nothing, and cannot be closed.": ("htm::status::*",),

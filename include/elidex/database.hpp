@@ -320,13 +320,17 @@ class basic_database {
                      std::uint16_t, std::int16_t, std::uint8_t, std::int8_t>>());
   }
   // Calls fn(table) for each table whose rows have a schema, with a schema_table<Key>& of its key
-  // type: an integer of 1 to 8 bytes, or std::string. fn must not create tables.
+  // type: an integer of 1 to 8 bytes, or std::string. fn may call any function of the database.
   template <class Fn>
   void for_each_schema_table(Fn&& fn) {
-    const std::lock_guard guard(tables_mutex_);
-    for (const auto& one : tables_) {
+    std::vector<internal::table_base*> all;
+    {
+      const std::lock_guard guard(tables_mutex_);
+      all = all_tables();
+    }
+    for (internal::table_base* const one : all) {
       for_each_key_type([&]<class Key>(std::type_identity<Key>) {
-        if (auto* const found = dynamic_cast<schema_table<Key>*>(one.get())) fn(*found);
+        if (auto* const found = dynamic_cast<schema_table<Key>*>(one)) fn(*found);
       });
     }
   }

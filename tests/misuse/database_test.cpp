@@ -6,6 +6,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -369,6 +371,76 @@ TYPED_TEST(DatabaseMisuse, NamesOfTables) {
   EXPECT_THROW((a.db.template find_table<std::uint64_t>("accounts")), db::schema_mismatch);
   misuse_row("database::find_table", misuse::wrong_handle,
              "a table of other keys or rows: throws db::schema_mismatch");
+}
+
+// --- directories without the program that wrote them ---
+
+TEST(DatabaseMisuseOfDirectories, TablesThatAreNoMore) {
+  faulty_disk disk;
+  database db;
+  db.create_table<std::uint64_t, account>("accounts");
+  EXPECT_THROW(db.drop_table("accounts"), db::schema_mismatch);
+  misuse_row("database::drop_table", misuse::bad_argument,
+             "a table that the program has created: throws db::schema_mismatch");
+  db.transact([&](auto&) { db.drop_table("older"); });
+  misuse_row("database::drop_table", misuse::reentrance,
+             "from within a transaction: works as usual");
+  database opened;
+  opened.drop_table("older");
+  opened.open(disk.directory());
+  EXPECT_THROW(opened.drop_table("old"), std::logic_error);
+  misuse_row("database::drop_table", misuse::closed_object,
+             "after open(): throws std::logic_error");
+}
+
+class directory_of_database : public ::testing::Test {
+ protected:
+  directory_of_database() {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "elidex-misuse-XXXXXX").string();
+    path_ = mkdtemp(pattern.data());
+    database db;
+    auto& accounts = db.create_table<std::uint64_t, account>("accounts");
+    db.open(path_);
+    db.transact([&](auto& t) { t.insert(accounts, 1, account{5}); });
+    db.close();
+  }
+  ~directory_of_database() override { std::filesystem::remove_all(path_); }
+  std::string path_;
+};
+
+TEST_F(directory_of_database, OpenAll) {
+  database db;
+  db.transact([&](auto&) { EXPECT_THROW(db.open_all(path_), std::logic_error); });
+  misuse_row("database::open_all", misuse::reentrance,
+             "from within a transaction of the same database, read_only() too: throws "
+             "std::logic_error and opens nothing");
+  database reader;
+  reader.open_all(path_, {.level = db::durability::none});
+  EXPECT_THROW(reader.open_all(path_), std::logic_error);
+  misuse_row("database::open_all", misuse::closed_object,
+             "a second time, after close() too: throws std::logic_error");
+
+  const auto count = [](database& in) {
+    std::size_t tables = 0;
+    in.for_each_schema_table([&](auto& one) {
+      ++tables;
+      EXPECT_EQ(one.name(), "accounts");
+      EXPECT_EQ(&in.find_table<std::uint64_t>("accounts"), static_cast<void*>(&one));
+    });
+    return tables;
+  };
+  reader.read_only([&](auto&) { EXPECT_EQ(count(reader), 1U); });
+  misuse_row("database::for_each_schema_table", misuse::reentrance,
+             "from within a transaction, or from its own function: works as usual");
+  EXPECT_THROW(reader.for_each_schema_table([](auto&) { throw thrown_by_callback(); }),
+               thrown_by_callback);
+  EXPECT_EQ(count(reader), 1U);
+  misuse_row("database::for_each_schema_table", misuse::callback_throws,
+             "the exception comes out; the database is usable");
+  reader.close();
+  EXPECT_EQ(count(reader), 1U);
+  misuse_row("database::for_each_schema_table", misuse::closed_object, "after close(): works");
 }
 
 }  // namespace

@@ -43,6 +43,13 @@ TEST(SchemaMisuse, ColumnsThatCannotBe) {
              "64 KiB: throws db::row_too_large");
 }
 
+TEST(SchemaMisuse, TextsThatDescribeNone) {
+  for (const char* const text : {"a", "1:a", "1:a none", "1:a text 4, 1:a text 4", "1:a int8 @8"})
+    EXPECT_THROW(static_cast<void>(db::schema::of_directory(text, 8)), db::schema_mismatch);
+  misuse_row("schema::of_directory", misuse::bad_argument,
+             "a text that is no schema's: throws db::schema_mismatch");
+}
+
 TEST(SchemaMisuse, MovedFrom) {
   db::schema columns = account_columns();
   const db::schema to = std::move(columns);
@@ -67,12 +74,16 @@ TEST(RowMisuse, MovedFrom) {
   EXPECT_THROW(static_cast<void>(from.integer("balance")), db::schema_mismatch);
   EXPECT_THROW(static_cast<void>(from.real("balance")), db::schema_mismatch);
   EXPECT_THROW(static_cast<void>(from.text("owner")), db::schema_mismatch);
+  EXPECT_THROW(static_cast<void>(from.bytes("owner")), db::schema_mismatch);
+  EXPECT_THROW(static_cast<void>(from.unsigned_integer("balance")), db::schema_mismatch);
+  EXPECT_THROW(static_cast<void>(from.is_null("owner")), db::schema_mismatch);
   EXPECT_THROW(from.set("balance", 1), db::schema_mismatch);
   EXPECT_THROW(from.set("balance", 1.5), db::schema_mismatch);
   EXPECT_THROW(from.set("owner", "Eve"), db::schema_mismatch);
   EXPECT_TRUE(from.words().empty());
   EXPECT_EQ(from.columns(), account_columns());
-  for (const char* const function : {"integer", "real", "text", "set"}) {
+  for (const char* const function :
+       {"integer", "unsigned_integer", "real", "text", "bytes", "is_null", "set"}) {
     misuse_row("row::" + std::string(function), misuse::closed_object,
                "moved from: throws db::schema_mismatch");
   }
@@ -109,11 +120,18 @@ TEST(RowMisuse, ColumnsAndValuesThatAreNotThere) {
   EXPECT_THROW(static_cast<void>(row.integer("owner")), db::schema_mismatch);
   EXPECT_THROW(static_cast<void>(row.real("balance")), db::schema_mismatch);
   EXPECT_THROW(static_cast<void>(row.text("balance")), db::schema_mismatch);
+  EXPECT_THROW(static_cast<void>(row.bytes("owner")), db::schema_mismatch);
+  EXPECT_THROW(static_cast<void>(row.unsigned_integer("owner")), db::schema_mismatch);
+  EXPECT_THROW(static_cast<void>(row.is_null("none")), db::schema_mismatch);
+  EXPECT_THROW(row.set("owner", std::nullopt), db::schema_mismatch);
   EXPECT_THROW(row.set("none", 1), db::schema_mismatch);
   EXPECT_THROW(row.set("balance", 1.5), db::schema_mismatch);
   EXPECT_THROW(row.set("owner", "longer than 8"), db::row_too_large);
   EXPECT_EQ(row, before);
-  for (const char* const function : {"integer", "real", "text", "set"}) {
+  misuse_row("row::is_null", misuse::bad_argument,
+             "no column of that name: throws db::schema_mismatch");
+  for (const char* const function :
+       {"integer", "unsigned_integer", "real", "text", "bytes", "set"}) {
     misuse_row("row::" + std::string(function), misuse::bad_argument,
                "no column of that name and type: throws db::schema_mismatch");
   }
