@@ -4,8 +4,8 @@
 //   {"table":"orders","key":"uint64","columns":[{"name":"note","type":"text","nullable":true}]}
 //   {"key":7,"row":{"note":null}}
 //
-// JSON: text that is no UTF-8 is {"hex":"..."}, bytes are a string of hexadecimal digits, reals that
-// JSON has not are "NaN", "Infinity" and "-Infinity". A table of rows of a C++ type also has
+// JSON: text that is not UTF-8 is {"hex":"..."}. Bytes are a string of hexadecimal digits. Reals
+// that JSON lacks are "NaN", "Infinity" and "-Infinity". A table of rows of a C++ type also has
 // "layout" and "row_bytes", by which the directory knows it.
 // CSV (RFC 4180): the key's column is the first, and its name is "key". An empty cell is null, ""
 // is an empty text, bytes are hexadecimal.

@@ -121,7 +121,8 @@ TEST_F(db_command, LoadNamesTheLine) {
     return got.err;
   };
   const std::string table =
-      R"({"table":"t","key":"int8","columns":[{"name":"a","type":"int8"},{"name":"b","type":"text"}]})"
+      R"({"table":"t","key":"int8","columns":[{"name":"a","type":"int8"},)"
+      R"({"name":"b","type":"text"}]})"
       "\n";
   EXPECT_THAT(refused("{"), HasSubstr("line 1: no JSON"));
   EXPECT_THAT(refused(R"({"key":1,"row":{}})"), HasSubstr("line 1: a row before the first table"));

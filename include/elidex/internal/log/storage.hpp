@@ -15,9 +15,10 @@
 // Implementation notes
 // Rows whose columns have changed (schema_change.hpp) are loaded into a table of their own and
 // converted when everything has been read. Rows of dropped tables are skipped, and new indexes are
-// filled. Then a checkpoint stores the result. Its catalog has the new columns. Until the checkpoint has its name, the files are as before, because nothing
-// has been logged: no transaction runs before the constructor returns. Afterwards recovery skips
-// all older entries (checkpoint.hpp). So the table keeps its number.
+// filled. Then a checkpoint stores the result. Its catalog has the new columns. Until the
+// checkpoint has its name, the files are as before, because nothing has been logged: no transaction
+// runs before the constructor returns. Afterwards recovery skips all older entries
+// (checkpoint.hpp). So the table keeps its number.
 //
 // The directory describes itself. Table 0 of the log and of checkpoints is the catalog. It has a
 // row for each table, by its name, with the table's number, the size of its rows and the type of

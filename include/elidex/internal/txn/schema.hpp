@@ -28,8 +28,8 @@
 // Errors:
 //   schema_mismatch    an unknown column, another type, null for a column that is not nullable, a
 //                      row of another schema, or an invalid list of columns
-//   row_too_large      a text that is longer than its column, a row of more than 16 MiB, or a schema
-//                      whose rows all take more than 64 KiB
+//   row_too_large      a text that is longer than its column, a row of more than 16 MiB, or a
+//                      schema whose rows all take more than 64 KiB
 //   std::out_of_range  a number outside the column's type
 #pragma once
 

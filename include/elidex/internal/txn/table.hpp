@@ -332,9 +332,10 @@ class table_base {
   void retire(void* object, std::size_t words_of_bodies, retire_list::destroyer free) noexcept {
     retire_list_.retire(object, free);
     if (words_of_bodies == 0) return;
-    // relaxed, here and below: a sweep too many or too few does no harm.
+    // relaxed, without a partner: a sweep too many or too few does no harm.
     const std::size_t before = retired_words_.fetch_add(words_of_bodies, std::memory_order_relaxed);
     if (before + words_of_bodies < retired_words_per_sweep) return;
+    // relaxed, without a partner: as above.
     retired_words_.store(0, std::memory_order_relaxed);
     retire_list_.sweep_all();
   }
