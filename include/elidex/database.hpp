@@ -323,12 +323,12 @@ class basic_database {
   // type: an integer of 1 to 8 bytes, or std::string. fn may call any function of the database.
   template <class Fn>
   void for_each_schema_table(Fn&& fn) {
-    std::vector<internal::table_base*> all;
+    std::vector<internal::table_base*> tables;
     {
       const std::lock_guard guard(tables_mutex_);
-      all = all_tables();
+      tables = all_tables();
     }
-    for (internal::table_base* const one : all) {
+    for (internal::table_base* const one : tables) {
       for_each_key_type([&]<class Key>(std::type_identity<Key>) {
         if (auto* const found = dynamic_cast<schema_table<Key>*>(one)) fn(*found);
       });
