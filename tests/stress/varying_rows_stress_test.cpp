@@ -178,8 +178,8 @@ class unlocked_commit {
 TEST(VaryingRowStressCanary, RowsThatAreWrittenWithoutALockAreFound) {
   u64 seed = 0;
   EXPECT_TRUE(found_in_time([&] {
-    return wrong_rows_under_threads<basic_database<unlocked_commit>>(
-               rows_lie::in_records, repetitions(2'000), ++seed) != 0;
+    return wrong_rows_under_threads<basic_database<unlocked_commit>>(rows_lie::in_records,
+                                                                     repetitions(400), ++seed) != 0;
   }));
 }
 
