@@ -57,6 +57,14 @@ std::string text(const description& one, std::string_view schema_text) {
   return text;
 }
 
+// Whether a schema's text gives the offsets of columns: rows are the bytes of a C++ type. The last
+// column's offset ends the text.
+bool has_offsets(std::string_view schema_text) {
+  const std::size_t mark = schema_text.rfind('@');
+  if (mark == std::string_view::npos || mark + 1 == schema_text.size()) return false;
+  return schema_text.find_first_not_of("0123456789", mark + 1) == std::string_view::npos;
+}
+
 [[noreturn]] void damaged(const std::string& why) {
   throw log_error(log_problem::damaged, "elidex: the log is damaged: " + why);
 }
@@ -100,15 +108,17 @@ class storage::loading {
               by_number_[changed_before_erased_.begin()->first]->name() + " that is not there");
   }
   std::uint32_t numbers() const noexcept { return static_cast<std::uint32_t>(by_number_.size()); }
-  bool has_dropped() const noexcept { return !dropped_numbers_.empty(); }
-  // Moves the rows of tables whose columns have changed. Returns whether there were any.
-  bool convert_rows() {
+  // Whether the directory's catalog differs from the program's tables, new tables apart.
+  bool has_other_catalog() const noexcept {
+    return !dropped_numbers_.empty() || !changed_.empty() || registered_;
+  }
+  // Moves the rows of tables whose columns have changed.
+  void convert_rows() {
     for (changed_table& one : changed_) {
       const epoch_pin pinned;
       one.before->for_each_record([&](const record& there) { convert(one, there); });
       one.before.reset();
     }
-    return !changed_.empty();
   }
 
  private:
@@ -139,6 +149,12 @@ class storage::loading {
         here.key_bytes == said.key_bytes && here.key_is_signed == said.key_is_signed;
     if (same_keys && here.row_bytes == said.row_bytes && now.schema_text() == schema_text)
       return now;
+    // The program has registered the members of a type since then.
+    if (same_keys && here.row_bytes == said.row_bytes && schema_text.empty() &&
+        has_offsets(now.schema_text())) {
+      registered_ = true;
+      return now;
+    }
     const std::string what = now.name() + ": the directory has it with " + in_directory +
                              ", the program with " + text(here, now.schema_text());
     const std::optional<schema> columns = now.columns_of_rows();
@@ -255,6 +271,7 @@ class storage::loading {
   std::vector<std::uint32_t> dropped_numbers_;
   const table_maker* const make_;
   std::vector<changed_table> changed_;
+  bool registered_ = false;
   std::vector<table_base*> by_number_ = {nullptr};
   // Rows that the checkpoint has not, because they had been erased when it came to them: their
   // erase follows. Ascending; a few.
@@ -283,8 +300,15 @@ storage::storage(std::unique_ptr<log_directory> directory, const storage_options
   } else {
     directory_.reset();
   }
+  // Without a checkpoint the log declares new tables. With one, its catalog does: a new index that
+  // the log declared would stay empty after a crash before the checkpoint has its name.
   for (table_base* const one : tables) {
-    if (one->id() == catalog_table) declare(*one);
+    if (one->id() != catalog_table) continue;
+    if (changed) {
+      assign_number(*one);
+    } else {
+      declare(*one);
+    }
   }
   if (changed && log_) checkpoint([&] { return all; });
 }
@@ -295,8 +319,8 @@ bool storage::load(std::span<table_base* const> tables, std::span<const std::str
   loading into(tables, dropped, make);
   found_ = recover_log(*directory_, fingerprint, std::ref(into));
   into.check_all_rows_were_there();
-  bool changed = into.has_dropped();
-  if (into.convert_rows()) changed = true;
+  bool changed = into.has_other_catalog();
+  into.convert_rows();
   tables_ = into.numbers() - 1;
   for (const table_base* const one : tables) {
     if (one->id() != catalog_table || one->indexed() == nullptr || !one->indexed()->has_rows())
@@ -307,10 +331,14 @@ bool storage::load(std::span<table_base* const> tables, std::span<const std::str
   return changed;
 }
 
-void storage::declare(table_base& made) {
+void storage::assign_number(table_base& made) {
   if (tables_ == loading::numbers_max)
     throw std::length_error("elidex: a directory takes at most 2^20 tables");
-  made.set_id(tables_ + 1);
+  made.set_id(++tables_);
+}
+
+void storage::declare(table_base& made) {
+  assign_number(made);
   if (catalog_) {
     redo_log::commit entry(*catalog_);
     entry.upsert(catalog_table, made.name(), encode(made));
@@ -318,7 +346,6 @@ void storage::declare(table_base& made) {
     const commit_clock::commit_phase phase(clock_);
     entry.keep(commit_stamp(clock_.now(), 0));
   }
-  ++tables_;
 }
 
 finished_checkpoint storage::checkpoint(const std::function<std::vector<table_base*>()>& tables) {

@@ -15,6 +15,14 @@
 //     t.scan(accounts, elidex::below(100), [&](auto key, const account& a) { sum += a.balance; });
 //   });
 //
+// A row is of a trivially copyable type, or of a type whose members ELIDEX_ROW has registered: then
+// also texts, bytes and values that may be missing (internal/txn/row_members.hpp). Or it has a
+// schema that is known only at run time (internal/txn/schema.hpp).
+//
+//   struct order { std::uint64_t customer; std::string note; std::optional<double> discount; };
+//   ELIDEX_ROW(order, customer, note, discount);  // at namespace scope
+//   auto& orders = db.create_table<std::uint64_t, order>("orders");
+//
 // transact() runs the function, commits, and returns what the function returned. After a conflict
 // it backs off and runs the function again. So the function must be safe to repeat, and must pass
 // on what it has read only through its result. An exception rolls the transaction back and passes
@@ -81,9 +89,9 @@
 // Errors: classes of namespace elidex::db, all derived from db::error (a std::runtime_error):
 //   duplicate_key          insert() of a key that is present
 //   unknown_table          no table has that name
-//   schema_mismatch        the table exists with other key or row types. open() compares sizes
-//                          only, and whether keys are strings
-//   row_too_large          a row exceeds its table's row size
+//   schema_mismatch        the table exists with other key or row types. open() compares the names
+//                          and types of columns, and for types without ELIDEX_ROW the size
+//   row_too_large          a row exceeds its table's row size, or 16 MiB
 //   forked_child           see fork() below
 // Others:
 //   log_error              of elidex::db, from open(): a damaged directory or another version of
@@ -297,8 +305,9 @@ class basic_database {
   }
 
   // Says that a table or an index, which the directory may still have, is no more: open() drops it.
-  // If the directory has it, open() writes a checkpoint without it. A program may say so for ever.
-  // Throws std::logic_error after open(), and schema_mismatch if a table of that name exists.
+  // If the directory has it, open() writes a checkpoint without it. A program may say so for ever,
+  // so no table may have the name again: create_table() then throws schema_mismatch. Throws
+  // std::logic_error after open(), and schema_mismatch if a table of that name exists.
   void drop_table(std::string name) {
     const std::lock_guard guard(tables_mutex_);
     if (storage_)
@@ -588,6 +597,8 @@ class basic_database {
       if (one->name() == name)
         throw db::schema_mismatch(name + ": table exists (expected an unused name)");
     }
+    if (std::find(dropped_.begin(), dropped_.end(), name) != dropped_.end())
+      throw db::schema_mismatch(name + ": drop_table() has this name (expected an unused name)");
     auto made = std::make_unique<Table>(std::move(name), more...,
                                         locking_of(static_cast<std::uint32_t>(tables_.size())));
     Table& result = *made;

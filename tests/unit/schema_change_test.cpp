@@ -238,6 +238,79 @@ TEST(SchemaChange, ADefaultThatDoesNotFitIsRefused) {
   second_shop(disk, db::durability::sync).check();  // nothing was harmed
 }
 
+// A new index is made from all rows, or the directory does not have it.
+TEST(SchemaChange, APowerFailureLeavesNoUnfinishedIndex) {
+  faulty_disk before;
+  fill(before, true);
+  using orders_table = elidex::database::table<std::uint64_t, first_version::order>;
+  const auto count = [](faulty_disk& disk, db::durability level) {
+    elidex::database store;
+    auto& orders = store.create_table<std::uint64_t, first_version::order>("orders");
+    store.create_table<std::string, first_version::price>("prices");
+    store.create_table<std::uint64_t, account>("new and empty");
+    db::indexed_table<elidex::database, orders_table> by(store, orders);
+    const auto lines = by.add_index<std::int64_t>(
+        "orders by lines",
+        [](std::uint64_t, const first_version::order& one) { return one.lines; });
+    store.open(disk.directory(), with(level));
+    std::uint64_t found = 0;
+    store.read_only([&](auto& t) {
+      by.scan(t, lines, elidex::all, [&](std::uint64_t, const first_version::order&) { ++found; });
+    });
+    store.close();
+    return found;
+  };
+  random_numbers random(seed_or(32));
+  bool whole = false;
+  for (std::uint64_t at = 0; !whole; ++at) {
+    faulty_disk disk = before.copy();
+    disk.faults().power_off_at = at;
+    try {
+      EXPECT_EQ(count(disk, db::durability::sync), rows - 1);
+      whole = true;
+    } catch (const std::system_error&) {
+    }
+    faulty_disk after = disk.after_power_failure(random);
+    EXPECT_EQ(count(after, db::durability::none), rows - 1);
+    EXPECT_EQ(count(after, db::durability::sync), rows - 1);
+    EXPECT_EQ(count(after, db::durability::sync), rows - 1);
+  }
+}
+
+// The bytes stay, and the directory learns the names.
+TEST(SchemaChange, MembersMayBeRegisteredLater) {
+  struct unregistered {
+    std::int32_t cents;
+    float rate;
+  };
+  faulty_disk disk;
+  {
+    elidex::database store;
+    auto& prices = store.create_table<std::string, unregistered>("prices");
+    store.open(disk.directory());
+    store.transact([&](auto& t) { t.insert(prices, "a", {5, 0.5F}); });
+    store.close();
+  }
+  for (int round = 0; round < 2; ++round) {
+    elidex::database store;
+    auto& prices = store.create_table<std::string, first_version::price>("prices");
+    store.open(disk.directory());
+    const auto one = store.read_only([&](auto& t) { return t.get(prices, "a"); });
+    EXPECT_EQ(one->cents, 5);
+    EXPECT_EQ(one->rate, 0.5F);
+  }
+  elidex::database store;
+  store.create_table<std::string, unregistered>("prices");
+  EXPECT_THROW(store.open(disk.directory()), schema_mismatch);
+}
+
+TEST(SchemaChange, ADroppedNameIsNotUsedAgain) {
+  elidex::database store;
+  store.drop_table("orders");
+  EXPECT_THROW((store.create_table<std::uint64_t, first_version::order>("orders")),
+               schema_mismatch);
+}
+
 TEST(SchemaChange, IsSetBeforeOpen) {
   faulty_disk disk;
   elidex::database db;

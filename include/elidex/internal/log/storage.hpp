@@ -97,6 +97,8 @@ class storage {
   bool load(std::span<table_base* const> tables, std::span<const std::string> dropped,
             const table_maker* make);
 
+  void assign_number(table_base& made);
+
   std::unique_ptr<log_directory> directory_;  // null with level none
   commit_clock& clock_;
   recovered_log found_;

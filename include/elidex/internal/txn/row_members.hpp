@@ -16,7 +16,8 @@
 // and copyable. A trivially copyable type without std::optional members is stored as its bytes,
 // with the offsets of its members, which may be of any type. Any other type is stored member by
 // member in the packed form (row_image.hpp). A member that is not listed is then not stored: a row
-// that is read has the value that the default constructor gives. Listed members may be:
+// that is read has the value that the default constructor gives. Inherited members cannot be
+// listed. Listed members may be:
 //
 //   bool, integers and enumerations of 1 to 8 bytes, float, double
 //   std::string                columns of type text

@@ -15,6 +15,12 @@
 // of the old one: a larger integer, real for float32 and for integers of up to 4 bytes, a text with
 // a larger limit or none. Any other difference throws schema_mismatch.
 //
+// Indexes stay as they are. If the change gives an index other values, drop the index
+// (database::drop_table()) and add one of another name.
+//
+// A directory whose rows are the bytes of a C++ type takes the type's names when the program
+// registers the members (ELIDEX_ROW) without changing them.
+//
 // Thread-safety: a value.
 // Errors: std::bad_alloc.
 #pragma once
