@@ -125,6 +125,7 @@ PACKAGES = "needs root and a Debian mirror; CI runs it as a job of its own"
 # Servers run until they are stopped: a program that ends runs in place of them.
 PROGRAM = ("redis-server --port 7777", "xz --version")
 PRELOADED = ("/usr/lib", "{root}/build/release/preload")
+EARLIER = "{root}/tests/data/directory-b9e5752"
 INSTALL = (("build/install", "{directory}/install"), ("-S .", "-S {root}"),
            ("/where/you/like", "{directory}/prefix"))
 
@@ -202,7 +203,19 @@ ROWS = [
         smaller=(("repro all", "repro S-3.8 S-3.12"),), full=None, statuses=(0, 1)),
     as_written("./dev example conflict"),
     as_written("./dev example machine"),
-    *(as_written(f"./dev example {topic}") for topic in ("word-count", "order-book", "time-series")),
+    *(as_written(f"./dev example {topic}")
+      for topic in ("word-count", "order-book", "time-series", "accounts")),
+    # A database's directory.
+    *(reduced(f"./dev elidex db {command} bank", ("bank", EARLIER)) for command in ("info", "verify")),
+    *(reduced(f"./dev elidex db {command} DIR", ("DIR", EARLIER)) for command in ("dump", "verify")),
+    reduced("./dev elidex db dump bank > bank.jsonl",
+            ("bank > bank.jsonl", EARLIER + " > {directory}/bank.jsonl")),
+    reduced("./dev elidex db load copy bank.jsonl",
+            ("load copy bank.jsonl",
+             "dump " + EARLIER + " | ./dev elidex db load {directory}/copy -")),
+    reduced("./dev elidex db backup bank copy-2",
+            ("bank copy-2", EARLIER + " {directory}/copy-2")),
+    reduced("./dev elidex db backup DIR TO", ("DIR TO", EARLIER + " {directory}/copy")),
     never("elidex-c++ -O2 examples/machine.cpp -o bank", OWN_PROGRAM),
     never('ELIDEX_SIM="machine=haswell-i5-4670t locks=elided cpus=4 seed=2" ./bank', OWN_PROGRAM),
     # Recipes.
