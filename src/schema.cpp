@@ -255,9 +255,7 @@ schema schema::of_directory(std::string_view text, std::size_t row_bytes) {
   made->columns = std::move(columns);
   made->places = std::move(places);
   made->text = text;
-  schema result;
-  result.layout_ = std::move(made);
-  return result;
+  return schema(std::move(made), made_before::yes);
 }
 
 bool schema::is_row(std::span<const std::uint64_t> words) const noexcept {

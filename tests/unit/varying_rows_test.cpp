@@ -124,7 +124,9 @@ TYPED_TEST(VaryingRows, FromEachLengthToEachOther) {
           const auto get = [&](auto& t) { return t.get(documents, u64{1}); };
           ASSERT_EQ(db.transact(get), expected) << from << " to " << to;
           // A snapshot begins a group if there was a commit in the old one.
-          if (!within_a_group) ASSERT_EQ(db.read_only(get), expected) << from << " to " << to;
+          if (!within_a_group) {
+            ASSERT_EQ(db.read_only(get), expected) << from << " to " << to;
+          }
         };
         step(document::of(1, from),
              [&](auto& t) { t.insert(documents, 1, document::of(1, from)); });

@@ -101,10 +101,13 @@ class schema {
     std::size_t row_bytes = 0;
     std::string text;
   };
-  schema() = default;
   static void check(const std::vector<column_definition>& columns);
   static void place_in_slots(layout& of);
   static void pack(layout& of);
+  // Two parameters, so that schema({}) is a list of columns.
+  enum class made_before : bool { yes };
+  schema(std::shared_ptr<const layout> made, made_before) : layout_(std::move(made)) {}
+
   std::shared_ptr<const layout> layout_;
 };
 
