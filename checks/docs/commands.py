@@ -212,7 +212,7 @@ ROWS = [
             ("bank > bank.jsonl", EARLIER + " > {directory}/bank.jsonl")),
     reduced("./dev elidex db load copy bank.jsonl",
             ("load copy bank.jsonl",
-             "dump " + EARLIER + " | ./dev elidex db load {directory}/copy -")),
+             "dump " + EARLIER + " | {root}/dev elidex db load {directory}/copy -")),
     reduced("./dev elidex db backup bank copy-2",
             ("bank copy-2", EARLIER + " {directory}/copy-2")),
     reduced("./dev elidex db backup DIR TO", ("DIR TO", EARLIER + " {directory}/copy")),

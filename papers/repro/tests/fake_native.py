@@ -18,8 +18,8 @@ from papers.schrimpf.repro.structures import ABORT_RATE, ABORTED_CYCLES, TRANSAC
 CAUSES = ("conflict", "capacity", "explicit", "interrupt", "other")
 SCRIPTS = ("commits", *CAUSES, "falls back")
 # What the program tells of a run (bench/native/main.cpp).
-RUN = ("index", "workload", "dist", "threads", "mops", "mops_min", "mops_max", "ns_p50", "ns_p99", "aborts_per_op",
-       "aborts", "fallback_pct", "bytes_per_key", "seed", "keys", "operations_per_thread", "requests", "misses",
+RUN = ("index", "workload", "dist", "threads", "mops", "mops_min", "mops_max", "ns_p50", "ns_p99", "ns_p999",
+       "aborts_per_op", "aborts", "fallback_pct", "bytes_per_key", "seed", "keys", "operations_per_thread", "requests", "misses",
        "cpu_wait_pct")
 SIMULATED = (ABORT_RATE, ABORTED_CYCLES, TRANSACTIONAL_CYCLES)  # what ends the names of series that it lacks
 ONE_THREAD = ("S-3.1", "S-3.2", "S-3.3.3", "S-3.5", "S-3.6", "S-3.7", "S-3.8", "S-3.10", "S-C.1", "S-C.2", "S-C.3",
