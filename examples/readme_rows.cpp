@@ -9,7 +9,7 @@ struct order {
   std::string note;
   std::optional<double> discount;
 };
-ELIDEX_ROW(order, customer, note, discount);  // at namespace scope
+ELIDEX_ROW(order, customer, note, discount);  // in the namespace of the struct
 
 int main() {
   elidex::database db;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
@@ -55,7 +56,7 @@ std::string describe(const column_definition& column) {
 
 [[noreturn]] void refuse_number(std::string_view column) {
   throw std::out_of_range("elidex: " + std::string(column) +
-                          ": a number outside the column's type");
+                          ": number out of range (expected one that fits the type)");
 }
 
 // The value of a column of an integer type, as the 64 bits of a signed or unsigned integer.
@@ -106,7 +107,8 @@ void schema::check(const std::vector<column_definition>& columns) {
     if (static_cast<std::size_t>(one.type) >= type_names.size())
       throw schema_mismatch(one.name + ": unknown column type");
     if (!is_text(one.type) && one.text_bytes_max != 0)
-      throw schema_mismatch(one.name + ": only texts have a largest length");
+      throw schema_mismatch(one.name +
+                            ": text_bytes_max of a number (expected only for text and bytes)");
   }
 }
 
@@ -114,7 +116,7 @@ void schema::place_in_slots(layout& of) {
   std::size_t words = 0;
   for (const column_definition& one : of.columns) {
     if (one.text_bytes_max > row_bytes_max)
-      throw row_too_large(one.name + ": it takes texts of at most 65532 bytes");
+      throw row_too_large(one.name + ": text_bytes_max is too large (expected at most 65532)");
     of.places.push_back({.offset = words * sizeof(std::uint64_t)});
     words += slot_words(one);
     if (words * sizeof(std::uint64_t) > row_bytes_max)
@@ -159,6 +161,7 @@ namespace {
 struct described_column {
   column_definition definition;
   std::optional<std::size_t> offset;
+  std::string contents;  // see schema::contents_of()
 };
 
 // Reads descriptions: see describe(), and plain_row_codec in row_members.hpp.
@@ -175,9 +178,14 @@ class description_reader {
     found.definition.name = rest_.substr(0, name_bytes);
     rest_.remove_prefix(name_bytes);
     skip(" ");
-    found.definition.type = type();
+    const bool is_opaque = takes("opaque");
+    found.definition.type = is_opaque ? column_type::bytes : type();
     if (takes(" ") && !rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9') {
       found.definition.text_bytes_max = number();
+      takes(" ");
+    }
+    if (is_opaque) {
+      found.contents = rest_.starts_with("@") ? schema::unknown_contents : name_of(type());
       takes(" ");
     }
     found.definition.nullable = takes("null");
@@ -228,9 +236,14 @@ std::size_t bytes_of_member(const column_definition& column) {
 schema schema::of_directory(std::string_view text, std::size_t row_bytes) {
   std::vector<column_definition> columns;
   std::vector<packed_place> places;
+  std::vector<std::string> contents;
+  if (row_bytes > row_bytes_max)
+    throw row_too_large("a schema whose rows have more than 65536 bytes");
   if (text.empty()) {
+    if (row_bytes == 0) throw schema_mismatch("rows without columns (expected a size of rows)");
     columns.push_back({.name = "row", .type = column_type::bytes, .text_bytes_max = row_bytes});
     places.emplace_back();
+    contents.emplace_back(unknown_contents);
   }
   for (description_reader reader(text); reader.has_more();) {
     described_column one = reader.next();
@@ -238,12 +251,16 @@ schema schema::of_directory(std::string_view text, std::size_t row_bytes) {
       if (*one.offset > row_bytes || bytes_of_member(one.definition) > row_bytes - *one.offset)
         throw schema_mismatch(one.definition.name + ": a column outside of its row");
       places.push_back({.offset = *one.offset});
+      contents.push_back(std::move(one.contents));
     }
     columns.push_back(std::move(one.definition));
   }
   if (places.empty()) {
     schema made(columns);
     if (made.row_bytes() != row_bytes) made = schema(std::move(columns), form::packed);
+    if (made.row_bytes() != row_bytes)
+      throw schema_mismatch("a schema whose rows have another size (expected " +
+                            std::to_string(made.row_bytes()) + " bytes)");
     return made;
   }
   check(columns);
@@ -254,8 +271,17 @@ schema schema::of_directory(std::string_view text, std::size_t row_bytes) {
   made->row_bytes = row_bytes;
   made->columns = std::move(columns);
   made->places = std::move(places);
+  made->contents = std::move(contents);
   made->text = text;
   return schema(std::move(made), made_before::yes);
+}
+
+std::string_view schema::contents_of(std::string_view column) const noexcept {
+  const layout& of = *layout_;
+  for (std::size_t i = 0; i < of.contents.size(); ++i) {
+    if (of.columns[i].name == column) return of.contents[i];
+  }
+  return {};
 }
 
 bool schema::is_row(std::span<const std::uint64_t> words) const noexcept {
@@ -396,6 +422,7 @@ row& row::set(std::string_view column, double value) {
   const std::size_t offset = columns_.layout_->places[which].offset;
   if (columns_.columns()[which].type == column_type::float32) {
     const auto rounded = static_cast<float>(value);
+    if (std::isinf(rounded) && !std::isinf(value)) refuse_number(column);
     write_bytes(offset, &rounded, sizeof rounded);
   } else {
     write_bytes(offset, &value, sizeof value);
@@ -409,7 +436,11 @@ row& row::set_text(std::string_view column, column_type type, std::string_view v
   const column_definition& definition = columns_.columns()[which];
   if (definition.text_bytes_max != 0 && value.size() > definition.text_bytes_max)
     throw row_too_large(std::string(column) + ": a text of " + std::to_string(value.size()) +
-                        " bytes; it takes at most " + std::to_string(definition.text_bytes_max));
+                        " bytes (expected at most " + std::to_string(definition.text_bytes_max) +
+                        ")");
+  if (!columns_.contents_of(column).empty() && value.size() != definition.text_bytes_max)
+    throw schema_mismatch(std::string(column) + ": " + std::to_string(value.size()) +
+                          " bytes (expected " + std::to_string(definition.text_bytes_max) + ")");
   if (columns_.layout_->how == schema::layout::kind::packed) {
     set_packed_text(which, value);
     mark_null(which, false);

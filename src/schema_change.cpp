@@ -47,27 +47,47 @@ bool widens(const column_definition& from, const column_definition& to) {
 row_conversion::row_conversion(schema from, schema to, const schema_change& change)
     : from_(std::move(from)), to_(std::move(to)), made_(to_) {
   std::vector<std::string> filled;
-  for (const column_definition& one : from_.columns()) {
-    std::string name = one.name;
+  const auto& dropped = change.dropped_;
+  const auto is_in = [](const auto& list, std::string_view name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
+  const auto renamed = [&](std::string name) {
     for (const auto& [before, after] : change.renamed_) {
       if (name == before) name = after;
     }
+    return name;
+  };
+  for (const column_definition& one : from_.columns()) {
+    const std::string name = renamed(one.name);
+    const auto& all = from_.columns();
+    // Its name may be another column's now.
+    const bool gives_way =
+        is_in(dropped, one.name) && std::any_of(all.begin(), all.end(), [&](const auto& other) {
+          return other.name != one.name && renamed(other.name) == one.name;
+        });
+    if (gives_way) continue;
     const column_definition* const place = find_column(to_, name);
-    const auto& dropped = change.dropped_;
     if (place == nullptr) {
-      if (std::find(dropped.begin(), dropped.end(), name) != dropped.end()) continue;
+      if (is_in(dropped, name)) continue;
       throw schema_mismatch(one.name + ": the directory has this column, the program has not " +
                             "(expected schema_change::drop() or rename())");
     }
+    if (is_in(filled, name))
+      throw schema_mismatch(name + ": two columns of the directory would have this name " +
+                            "(expected schema_change::drop() of one)");
+    if (from_.contents_of(one.name) != to_.contents_of(name) ||
+        (!to_.contents_of(name).empty() && one.text_bytes_max != place->text_bytes_max))
+      throw schema_mismatch(one.name + ": a member of a class or array type cannot change " +
+                            "(expected a member of the same type and size)");
     if (!widens(one, *place))
-      throw schema_mismatch(one.name + ": the column is of type " + name_of(one.type) +
-                            " in the directory, and " + name_of(place->type) +
-                            " in the program has not all of its values");
+      throw schema_mismatch(one.name + ": the column of type " + name_of(one.type) +
+                            " cannot become " + name_of(place->type) +
+                            " (expected a type, limit and nullability that keep all values)");
     copied_.push_back({one.name, name, one.type});
     filled.push_back(name);
   }
   for (const column_definition& one : to_.columns()) {
-    if (std::find(filled.begin(), filled.end(), one.name) != filled.end()) continue;
+    if (is_in(filled, one.name)) continue;
     const auto& added = change.added_;
     const auto value = std::find_if(added.begin(), added.end(),
                                     [&](const auto& with) { return with.first == one.name; });

@@ -45,8 +45,8 @@ std::string encode(const table_base& table) {
 // What must be the same in the directory and in the program.
 std::string text(const description& one, std::string_view schema_text) {
   std::string text = one.row_bytes == table_base::varying
-                         ? "rows of varying length by "
-                         : "rows of " + std::to_string(one.row_bytes) + " bytes by ";
+                         ? "rows of varying length, keyed by "
+                         : "rows of " + std::to_string(one.row_bytes) + " bytes, keyed by ";
   if (one.key_bytes == 0) {
     text += "strings";
   } else {
@@ -89,7 +89,7 @@ class storage::loading {
     const auto& gone = dropped_numbers_;
     if (std::find(gone.begin(), gone.end(), entry.table) != gone.end()) return;
     if (entry.table >= by_number_.size() || by_number_[entry.table] == nullptr)
-      damaged("a row of table " + std::to_string(entry.table) + ", which it has not");
+      damaged("a row of table " + std::to_string(entry.table) + ", which is not in its catalog");
     table_base& table = *by_number_[entry.table];
     const epoch_pin pinned;
     switch (entry.operation) {
@@ -136,8 +136,8 @@ class storage::loading {
       if (one->name() == said.name) return *one;
     }
     if (make_ == nullptr)
-      throw unknown_table(said.name + ": the directory has such a table, with " + in_directory +
-                          "; make it before open()");
+      throw unknown_table(said.name + ": the directory has this table, with " + in_directory +
+                          " (expected create_table() or drop_table() before open())");
     tables_.push_back((*make_)(said));
     return *tables_.back();
   }
@@ -155,10 +155,11 @@ class storage::loading {
       registered_ = true;
       return now;
     }
-    const std::string what = now.name() + ": the directory has it with " + in_directory +
-                             ", the program with " + text(here, now.schema_text());
+    const std::string what = now.name() + ": the directory has " + in_directory +
+                             ", the program has " + text(here, now.schema_text());
     const std::optional<schema> columns = now.columns_of_rows();
-    if (!same_keys || schema_text.empty() || !columns) throw schema_mismatch(what);
+    if (!same_keys || schema_text.empty() || !columns)
+      throw schema_mismatch(what + " (expected the same keys and rows)");
     const schema before = schema::of_directory(schema_text, said.row_bytes);
     try {
       changed_.push_back(
@@ -212,9 +213,9 @@ class storage::loading {
     words_.resize(words_for(entry.row.size()));
     if (!entry.row.empty()) std::memcpy(words_.data(), entry.row.data(), entry.row.size());
     if (entry.row.size() % sizeof words_[0] != 0 || !table.is_row(words_))
-      damaged("bytes that are no row of table " + table.name());
+      damaged("an invalid row of table " + table.name());
     record* const row = table.get_or_create_by_bytes(entry.key, words_.size());
-    if (row == nullptr) damaged("bytes that are no key of table " + table.name());
+    if (row == nullptr) damaged("an invalid key of table " + table.name());
     forget_changes(entry);
     if (is_older(*row, entry)) return;
     write(*row, commit_stamp(entry.stamp));

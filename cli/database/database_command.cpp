@@ -34,8 +34,16 @@ struct database_flags {
 };
 
 void check_directory(const std::string& directory) {
+  using internal::file_kind;
   if (!fs::is_directory(directory))
-    refuse("DIR", directory, "is no directory", "the directory of a database");
+    refuse("DIR", directory, "is not a directory", "the directory of a database");
+  for (const auto& one : fs::directory_iterator(directory)) {
+    const std::string name = one.path().filename().string();
+    if (internal::number_of(file_kind::segment, name) ||
+        internal::number_of(file_kind::checkpoint, name))
+      return;
+  }
+  refuse("DIR", directory, "has neither a log nor a checkpoint", "the directory of a database");
 }
 
 // Results of dump and verify are long, so they go out as they come.
@@ -83,7 +91,7 @@ std::string text_of_log(const db::recovered_log& found) {
                          ? "no checkpoint"
                          : "checkpoint " + std::to_string(found.checkpoint) + " with " +
                                std::to_string(found.checkpoint_rows) + " rows";
-  text += ", " + std::to_string(found.entries) + " log entries after it";
+  text += ", " + std::to_string(found.entries) + " log entries";
   if (found.torn_bytes != 0)
     text += ", " + std::to_string(found.torn_bytes) + " bytes of a commit that a crash cut off";
   return text;
@@ -155,7 +163,7 @@ class loader {
         add_row(read);
       }
     } catch (const ordered_json::exception&) {
-      throw std::runtime_error(place() + "no JSON that dump writes");
+      throw std::runtime_error(place() + "not a line of a dump (expected JSON that dump writes)");
     } catch (const std::exception& error) {
       throw std::runtime_error(place() + error.what());
     }
@@ -180,13 +188,16 @@ class loader {
     if (table_ == nullptr) {
       table_ = &into_.create(name, read["key"].get<std::string>(), columns);
     } else if (table_->columns != columns || table_->key_type != read["key"]) {
-      throw db::schema_mismatch(name + ": the directory has this table with other columns");
+      throw db::schema_mismatch(
+          name + ": the directory has this table with other columns or keys (expected the same)");
     }
   }
   void add_row(const ordered_json& read) {
     if (!read.is_object() || !read.contains("key") || !read.contains("row"))
-      throw std::runtime_error("a row (expected \"key\" and \"row\")");
-    if (table_ == nullptr) throw std::runtime_error("a row before the first table");
+      throw std::runtime_error(
+          "neither a table nor a row (expected \"table\", or \"key\" and \"row\")");
+    if (table_ == nullptr)
+      throw std::runtime_error("a row before the first table (expected a table first)");
     list_.emplace_back(key_of_json(read["key"], *table_), row_of_json(read["row"], *table_));
     if (list_.size() == rows_at_once) write_rows();
   }

@@ -15,9 +15,9 @@
 //     t.scan(accounts, elidex::below(100), [&](auto key, const account& a) { sum += a.balance; });
 //   });
 //
-// A row is of a trivially copyable type, or of a type whose members ELIDEX_ROW has registered: then
-// also texts, bytes and values that may be missing (internal/txn/row_members.hpp). Or it has a
-// schema that is known only at run time (internal/txn/schema.hpp).
+// A row type is trivially copyable, or ELIDEX_ROW registers its members. Registered members may be
+// texts, bytes and optional values (internal/txn/row_members.hpp). A row may also have a schema
+// that is known only at run time (internal/txn/schema.hpp).
 //
 //   struct order { std::uint64_t customer; std::string note; std::optional<double> discount; };
 //   ELIDEX_ROW(order, customer, note, discount);  // at namespace scope
@@ -304,10 +304,10 @@ class basic_database {
     return find<schema_table<Key>>(name);
   }
 
-  // Says that a table or an index, which the directory may still have, is no more: open() drops it.
-  // If the directory has it, open() writes a checkpoint without it. A program may say so for ever,
-  // so no table may have the name again: create_table() then throws schema_mismatch. Throws
-  // std::logic_error after open(), and schema_mismatch if a table of that name exists.
+  // Makes open() drop a table or an index, if the directory has it. open() then writes a checkpoint
+  // without it. The call may stay in the program, so the name cannot be used again: create_table()
+  // throws schema_mismatch for it. Throws std::logic_error after open(), and schema_mismatch if the
+  // program has created a table of that name.
   void drop_table(std::string name) {
     const std::lock_guard guard(tables_mutex_);
     if (storage_)
@@ -352,6 +352,8 @@ class basic_database {
   // directory when it returns.
   // Throws db::log_error (damaged, or another version of the format), std::system_error (another
   // database has the directory open, or an error of the system), unknown_table or schema_mismatch.
+  // Throws duplicate_key if two rows have the same value in a new unique index. Throws
+  // row_too_large or std::out_of_range if a value of schema_change::add() does not fit its column.
   // The directory then has the same rows. It may have one more empty log file. The database must
   // not be used again: its transactions throw std::logic_error.
   // Throws std::logic_error, and changes nothing, on a second call, after a committed transaction,
@@ -363,9 +365,9 @@ class basic_database {
     usable_ = false;
     return load(internal::open_log_directory(directory, use_of(options)), options);
   }
-  // The same, and creates the tables of the directory that the program has not created, as tables
-  // with a schema: the directory's columns (schema::of_directory()). for_each_schema_table() finds
-  // them. Throws db::schema_mismatch for a directory of a later version.
+  // The same, and creates each table of the directory that the program has not created. The table's
+  // schema is the directory's columns (schema::of_directory()). for_each_schema_table() visits the
+  // table. Throws db::schema_mismatch for a directory of a later version.
   const db::recovered_log& open_all(const std::string& directory,
                                     const db::storage_options& options = {}) {
     check_may_open();

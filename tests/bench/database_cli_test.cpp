@@ -120,16 +120,17 @@ TEST_F(db_command, LoadNamesTheLine) {
     EXPECT_EQ(got.status, 1);
     return got.err;
   };
-  const std::string table =
-      R"({"table":"t","key":"int8","columns":[{"name":"a","type":"int8"},)"
-      R"({"name":"b","type":"text"}]})"
-      "\n";
-  EXPECT_THAT(refused("{"), HasSubstr("line 1: no JSON"));
+  const std::string table = R"({"table":"t","key":"int8","columns":[{"name":"a","type":"int8"},)"
+                            R"({"name":"b","type":"text"}]})"
+                            "\n";
+  EXPECT_THAT(refused("{"), HasSubstr("line 1: not a line of a dump"));
   EXPECT_THAT(refused(R"({"key":1,"row":{}})"), HasSubstr("line 1: a row before the first table"));
   EXPECT_THAT(refused(R"({"table":"t","key":"float","columns":[{"name":"a","type":"int8"}]})"),
               HasSubstr("line 1: table t: keys of type 'float'"));
   EXPECT_THAT(refused(R"({"table":"t","key":"int8","columns":[{"name":"a","type":"int9"}]})"),
               HasSubstr("line 1: column a: unknown \"type\""));
+  EXPECT_THAT(refused(R"({"table":"t","key":"int8","layout":"","row_bytes":99999999999999})"),
+              HasSubstr("line 1: a schema whose rows"));
   EXPECT_THAT(refused(table + R"({"key":1,"row":{"c":1}})"), HasSubstr("line 2: column c"));
   EXPECT_THAT(refused(table + R"({"key":1,"row":{"a":128}})"), HasSubstr("line 2: "));
   EXPECT_THAT(refused(table + R"({"key":1,"row":{"a":"x"}})"), HasSubstr("line 2: column a"));
@@ -162,6 +163,10 @@ TEST_F(db_command, BackupCopiesTheDirectory) {
 
 TEST_F(db_command, RefusesWhatItCannotRead) {
   EXPECT_EQ(run("db info " + path("nowhere")).status, 2);
+  std::filesystem::create_directory(path("empty"));
+  const outcome empty = run("db verify " + path("empty"));
+  EXPECT_EQ(empty.status, 2);
+  EXPECT_THAT(empty.err, HasSubstr("has neither a log nor a checkpoint"));
   EXPECT_EQ(run("db dump " + path("shop") + " --format xml").status, 2);
   EXPECT_EQ(run("db dump " + path("shop") + " --format csv").status, 2);
   const outcome unknown = run("db dump " + path("shop") + " --table order");

@@ -311,7 +311,7 @@ TYPED_TEST(Durability, TablesOfTheDirectory) {
   EXPECT_THAT(
       text_of<schema_mismatch>([&] { other.open(disk.directory()); }),
       HasSubstr(
-          "around zero: the directory has it with rows of 16 bytes by signed integers of 4 bytes"));
+          "around zero: the directory has rows of 16 bytes, keyed by signed integers of 4 bytes"));
   EXPECT_THROW(other.transact([&](auto& t) { t.upsert(later, 1, account{}); }), std::logic_error);
   EXPECT_THROW(other.read_only([&](auto& t) { t.get(later, 1); }), std::logic_error);
   EXPECT_THROW(other.open(disk.directory()), std::logic_error);

@@ -5,10 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "support/databases.hpp"
 #include "support/faulty_directory.hpp"
@@ -217,7 +219,7 @@ TEST(SchemaChange, WhatItDoesNotExplainIsRefused) {
        {column_type::int16, column_type::uint32, column_type::uint64, column_type::float32,
         column_type::boolean, column_type::text, column_type::bytes})
     EXPECT_THAT(mismatch([&] { convert(with_types(other, true), no_change()); }),
-                HasSubstr("has not all of its values"));
+                HasSubstr("that keep all values"));
   EXPECT_THAT(mismatch([&] { convert(with_types(column_type::int32, false), no_change()); }),
               HasSubstr("b: the column"));
   EXPECT_THAT(mismatch([&] { convert(with_types(column_type::int32, true, 9), no_change()); }),
@@ -304,6 +306,84 @@ TEST(SchemaChange, MembersMayBeRegisteredLater) {
   EXPECT_THROW(store.open(disk.directory()), schema_mismatch);
 }
 
+TEST(SchemaChange, ARenamedColumnMayTakeADroppedName) {
+  const auto columns = [](std::vector<const char*> names) {
+    std::vector<db::column_definition> all;
+    for (const char* const name : names) all.push_back({.name = name, .type = column_type::int32});
+    return schema(std::move(all));
+  };
+  const schema before = columns({"x", "y"});
+  db::row row(before);
+  row.set("x", 111).set("y", 222);
+  const schema after = columns({"y"});
+  row_conversion both(before, after, schema_change().drop("y").rename("x", "y"));
+  EXPECT_EQ(db::row(after, both(row.words())).integer("y"), 111);
+  EXPECT_THAT(mismatch([&] { row_conversion(before, after, schema_change().rename("x", "y")); }),
+              HasSubstr("y: two columns"));
+  row_conversion dropped(before, after, schema_change().drop("x"));
+  EXPECT_EQ(db::row(after, dropped(row.words())).integer("y"), 222);
+}
+
+namespace arrays {
+struct point {
+  std::int32_t x = 0;
+  std::int32_t y = 0;
+};
+struct first {
+  std::array<std::int32_t, 4> numbers{};
+  point at{};
+  std::array<char, 8> name{};
+};
+ELIDEX_ROW(first, numbers, at, name);
+struct second {  // another member, and a longer name
+  std::int64_t added = 0;
+  std::array<std::int32_t, 4> numbers{};
+  point at{};
+  std::array<char, 16> name{};
+};
+ELIDEX_ROW(second, added, numbers, at, name);
+struct other_numbers {  // of the same size
+  std::array<float, 4> numbers{};
+  point at{};
+  std::array<char, 8> name{};
+};
+ELIDEX_ROW(other_numbers, numbers, at, name);
+struct other_size {
+  std::array<std::int32_t, 5> numbers{};
+  point at{};
+  std::array<char, 8> name{};
+};
+ELIDEX_ROW(other_size, numbers, at, name);
+}  // namespace arrays
+
+TEST(SchemaChange, ArraysAndObjectsStayAsTheyAre) {
+  faulty_disk disk;
+  {
+    elidex::database store;
+    auto& table = store.create_table<std::uint64_t, arrays::first>("rows");
+    store.open(disk.directory());
+    store.transact([&](auto& t) { t.insert(table, 1, {{1, 2, 3, 4}, {5, 6}, {'a', 'b'}}); });
+    store.close();
+  }
+  const auto open = [&]<class Row>(std::type_identity<Row>) {
+    elidex::database store;
+    auto& table = store.create_table<std::uint64_t, Row>("rows", schema_change().add("added", 7));
+    store.open(disk.directory(), with(db::durability::none));
+    return store.read_only([&](auto& t) { return *t.get(table, 1); });
+  };
+  using std::type_identity;
+  EXPECT_THAT(mismatch([&] { open(type_identity<arrays::other_numbers>()); }),
+              HasSubstr("numbers: a member of a class or array type"));
+  EXPECT_THAT(mismatch([&] { open(type_identity<arrays::other_size>()); }),
+              HasSubstr("numbers: a member of a class or array type"));
+  const arrays::second row = open(type_identity<arrays::second>());
+  EXPECT_EQ(row.added, 7);
+  EXPECT_EQ(row.numbers, (std::array<std::int32_t, 4>{1, 2, 3, 4}));
+  EXPECT_EQ(row.at.y, 6);
+  EXPECT_EQ(row.name[1], 'b');
+  EXPECT_EQ(row.name[2], '\0');
+}
+
 TEST(SchemaChange, ADroppedNameIsNotUsedAgain) {
   elidex::database store;
   store.drop_table("orders");
@@ -337,6 +417,10 @@ TEST(SchemaOfADirectory, IsWhatTheTableSaid) {
   for (const char* text : {"x", "1", "1:", "1:a", "1:a ", "1:a integer,", "1:a integer @",
                            "9:a integer", "1:a what", "1:a integer @1", "1:a int8 @0, 1:b int8"})
     EXPECT_THROW(static_cast<void>(schema::of_directory(text, 8)), schema_mismatch) << text;
+  EXPECT_THROW(static_cast<void>(schema::of_directory("", 0)), schema_mismatch);
+  EXPECT_THROW(static_cast<void>(schema::of_directory("1:a integer", 9)), schema_mismatch);
+  EXPECT_THROW(static_cast<void>(schema::of_directory("", db::row_bytes_max + 1)),
+               db::row_too_large);
 }
 
 }  // namespace

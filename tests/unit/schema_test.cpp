@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -68,7 +70,7 @@ TEST(Schema, RefusesWhatItCannotHold) {
   const schema columns = account_columns();
   db::row row(columns);
   EXPECT_THAT(text_of<row_too_large>([&] { row.set("owner", "01234567890"); }),
-              HasSubstr("owner: a text of 11 bytes; it takes at most 10"));
+              HasSubstr("owner: a text of 11 bytes (expected at most 10)"));
   EXPECT_THAT(text_of<schema_mismatch>([&] { row.set("street", 1); }),
               HasSubstr("street: there is no column"));
   EXPECT_THAT(text_of<schema_mismatch>([&] { row.set("owner", 1); }),
@@ -248,6 +250,21 @@ TEST(Schema, TablesOfIt) {
     });
   });
   EXPECT_EQ(seen, "owner 0 100, owner 1 70, owner 2 100, ");
+}
+
+TEST(Schema, AFloat32TakesNoNumberThatBecomesInfinite) {
+  db::row row(schema({{.name = "a", .type = column_type::float32}}));
+  EXPECT_THROW(row.set("a", 1e300), std::out_of_range);
+  EXPECT_EQ(row.real("a"), 0);
+  row.set("a", std::numeric_limits<double>::infinity());
+  EXPECT_EQ(row.real("a"), std::numeric_limits<double>::infinity());
+}
+
+TEST(Schema, BytesOfAnObjectAreAsManyAsItHas) {
+  db::row row(schema::of_directory("", 8));
+  const std::array<std::byte, 8> bytes{};
+  row.set("row", std::span(bytes));
+  EXPECT_THROW(row.set("row", std::span(bytes).first(7)), schema_mismatch);
 }
 
 TEST(Schema, ADirectoryRemembersIt) {

@@ -9,8 +9,10 @@
 // Thread-safety: the constructor runs before any other thread has the tables. Any thread may call
 // checkpoint(). Any thread may call declare(), one at a time.
 // Errors: log_error and std::system_error (recovery.hpp, redo_log.hpp, checkpoint.hpp),
-// unknown_table, schema_mismatch, std::length_error for more than 2^20 tables, std::bad_alloc. If
-// the constructor throws, the directory is unchanged, and the tables have some of the rows.
+// unknown_table, schema_mismatch, std::length_error for more than 2^20 tables, std::bad_alloc.
+// duplicate_key if two rows have the same value in a new unique index. std::out_of_range and
+// row_too_large from the conversion of rows. If the constructor throws, the tables have some of the
+// rows. database::open() describes what the directory then has.
 //
 // Implementation notes
 // Rows whose columns have changed (schema_change.hpp) are loaded into a table of their own and
@@ -74,9 +76,9 @@ class storage {
   // Returns a new table, which lives as long as the others.
   using table_maker = std::function<table_base*(const table_description&)>;
 
-  // `dropped`: names of tables that the directory may have, and that are no more.
-  // `make` is called for the directory's other tables that are not in `tables`. Without it they
-  // cause unknown_table.
+  // `dropped`: names of tables to drop, if the directory has them.
+  // `make` creates the directory's other tables that are not in `tables`. Without `make`, such a
+  // table causes unknown_table.
   storage(std::unique_ptr<log_directory> directory, const storage_options& options,
           commit_clock& clock, std::span<table_base* const> tables,
           std::span<const std::string> dropped = {}, const table_maker& make = {});

@@ -12,11 +12,10 @@
 // Errors: std::bad_alloc from read() and read_as_of(), if the buffer must grow.
 //
 // Implementation notes
-// A record has room for some words of a row. In a table whose rows have one size, each row has
-// exactly that many words. In other tables the words change from row to row. A row that is longer
-// than the room lies in memory of its own, its body, and the room holds the pointer to it. A body
-// never changes. A commit that replaces it passes it on: to the version that it keeps, or to the
-// retire list.
+// A record's room is its capacity in words. In a table whose rows have one size, each row fills the
+// room. In other tables the number of words varies. A row that is longer than the room is stored in
+// a separate allocation, its body, and the room holds the pointer to it. A body never changes. A
+// commit that replaces a body hands it to the version that it keeps, or to the retire list.
 //
 // Rows that are not longer than the room change in place. A reader reads the stamp, the bytes, and
 // the stamp again (Silo, section 4.5). A commit keeps the old row only if its commit group is later
@@ -118,8 +117,8 @@ class record {
   const std::uint64_t& key() const noexcept { return key_; }
 
   // Waits while the record is locked. The words lie in `buffer` or in the row's body. They are
-  // valid until the buffer is used again, and as long as the caller stays pinned or prevents that
-  // the row changes.
+  // valid until the buffer is used again. The caller must stay pinned, or prevent changes of the
+  // row, while it uses them.
   seen_row read(std::vector<std::uint64_t>& buffer) const {
     if (buffer.size() < room_) buffer.resize(room_);
     for (backoff wait;;) {
@@ -187,8 +186,9 @@ class record {
     stamp_.store(now.word(), std::memory_order_release);
   }
 
-  // Links the current row, with its stamp `had`, as a version, which has the record's room. To be
-  // called before the row changes. A body then belongs to the version, and the record has no row.
+  // Links the current row, with its stamp `had`, as a version, which has the record's room. Call it
+  // before the row changes. If the row has a body, the version then owns it, and the record has no
+  // row.
   void keep_version(version& old, commit_stamp had) noexcept {
     old.stamp = had;
     old.room = room_;
@@ -200,8 +200,8 @@ class record {
     old.older.store(older_.load(std::memory_order_relaxed), std::memory_order_relaxed);
     older_.store(&old, std::memory_order_release);  // pairs with the acquire in read_as_of()
   }
-  // `body`: a copy of the row, if it is longer than the room, otherwise null. It then belongs to
-  // the record. The body of the former row does not any more: see body().
+  // `body`: a copy of the row if it is longer than the room, otherwise null. The record then owns
+  // it, and no longer owns its previous body. The caller takes that with body() before the call.
   void write(std::span<const std::uint64_t> row, std::uint64_t* body) noexcept {
     const auto pointer = reinterpret_cast<std::uintptr_t>(body);
     const std::span<const std::uint64_t> here =
@@ -221,7 +221,7 @@ class record {
     return {body_of(word(0)), many};
   }
 
-  // Unlinks the versions that no snapshot from `horizon` on can need. The newest version of an
+  // Unlinks the versions that no snapshot from `horizon` on can need. The newest version of a
   // group <= horizon is the last one needed: every reader as of the horizon or later stops there.
   // So the rest is unreachable.
   version* cut_versions(std::uint64_t horizon, commit_stamp now) noexcept {

@@ -1,9 +1,9 @@
 // The packed form of a row with columns (schema.hpp, row_members.hpp): its bytes, which the table
 // keeps in words.
 //
-//   fixed part   for each column in order: a number in its own size, or the end of a text, four
-//                bytes, counted from the first byte behind the nulls
-//   nulls        a bit for each column that may be null, the first column's lowest; padded to bytes
+//   fixed part   for each column in order: a number in its own size, or four bytes with the offset
+//                at which a text ends, counted from the first byte behind the nulls
+//   nulls        a bit for each nullable column, from the lowest bit up; padded to whole bytes
 //   texts        the bytes of each text, without gaps
 //   zeros        up to the next multiple of eight bytes
 //
@@ -132,7 +132,7 @@ class packed_reader {
   const std::byte* bytes_;
 };
 
-// Writes an image, its texts in their order. The words were zero.
+// Writes a row. The caller must zero the words first, and write the texts in column order.
 class packed_writer {
  public:
   packed_writer(const packed_layout& layout, std::span<std::uint64_t> words) noexcept

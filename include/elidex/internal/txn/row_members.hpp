@@ -9,15 +9,16 @@
 //   auto& orders = db.create_table<std::uint64_t, order>("orders");
 //
 // A type without ELIDEX_ROW must be trivially copyable. Its rows are its bytes, padding included.
-// The directory knows their size only.
+// The directory stores only their size.
 //
 // ELIDEX_ROW(type, members...) registers up to 64 members. The directory then stores the names,
 // types and order of the members, and open() compares them. The type must be default-constructible
-// and copyable. A trivially copyable type without std::optional members is stored as its bytes,
-// with the offsets of its members, which may be of any type. Any other type is stored member by
-// member in the packed form (row_image.hpp). A member that is not listed is then not stored: a row
-// that is read has the value that the default constructor gives. Inherited members cannot be
-// listed. Listed members may be:
+// and copyable. Inherited members cannot be listed.
+//
+// A trivially copyable type without std::optional members is stored as its bytes. Its members may
+// be of any type, and the directory also stores their offsets. Any other type is stored member by
+// member in the packed form (row_image.hpp). Members that are not listed are then not stored: a row
+// that is read has their default values. In the packed form, listed members may be:
 //
 //   bool, integers and enumerations of 1 to 8 bytes, float, double
 //   std::string                columns of type text
@@ -166,11 +167,33 @@ struct plain_row_codec {
 };
 
 template <class Value>
+struct array_element {
+  using type = void;
+};
+template <class Value, std::size_t Size>
+struct array_element<Value[Size]> {
+  using type = Value;
+};
+template <class Value, std::size_t Size>
+struct array_element<std::array<Value, Size>> {
+  using type = Value;
+};
+
+// Characters are bytes. Other arrays and objects of classes are opaque: they cannot change.
+template <class Value>
 std::string name_of_member_type() {
-  if constexpr (stored_member<Value> && is_number_member<Value>) {
+  using element = typename array_element<Value>::type;
+  const std::string size = std::to_string(sizeof(Value));
+  if constexpr (is_number_member<Value>) {
     return name_of(type_of_member<Value>());
+  } else if constexpr (std::is_void_v<element>) {
+    return "opaque " + size;
+  } else if constexpr (!is_number_member<element>) {
+    return "opaque " + size;
+  } else if constexpr (sizeof(element) == 1 && !std::same_as<element, bool>) {
+    return "bytes " + size;
   } else {
-    return "bytes " + std::to_string(sizeof(Value));
+    return "opaque " + size + " " + name_of(type_of_member<element>());
   }
 }
 
@@ -252,7 +275,8 @@ class packed_row_codec {
         }
       }
     });
-    if (bytes > varying_row_bytes_max) throw row_too_large("a row of more than 16 MiB");
+    if (bytes > varying_row_bytes_max)
+      throw row_too_large("a row of " + std::to_string(bytes) + " bytes (expected at most 16 MiB)");
     return words_for(bytes);
   }
   static void write_words(const Row& from, std::span<std::uint64_t> to) noexcept {

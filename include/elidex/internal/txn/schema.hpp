@@ -17,9 +17,10 @@
 // and bytes. A text is a sequence of bytes; nothing checks its encoding. A column that is nullable
 // may have no value.
 // Size: a number takes its own size, a text 4 bytes and its length, a nullable column one bit more.
-// A row is padded to a multiple of 8 bytes. If no column is nullable and all columns are of the
-// types integer, real, and text with a largest length, every row takes the most bytes that it can
-// need: numbers 8 bytes, texts 4 bytes and their largest length, padded. Such rows change in place.
+// A row is padded to a multiple of 8 bytes.
+// Slots: if no column is nullable, and each is an integer, a real or a text with text_bytes_max,
+// all rows have one size, at most 64 KiB. Each number then takes 8 bytes. Each text takes 4 bytes
+// and text_bytes_max, padded to a multiple of 8 bytes. Such rows are updated in place.
 // A table in a directory stores its schema, names included (storage.hpp).
 //
 // Thread-safety: a schema is an immutable value. A row belongs to one thread, as std::string does.
@@ -67,7 +68,7 @@ class schema {
   explicit schema(std::vector<column_definition> columns, form wanted = form::any);
   // Returns the schema of a table in a directory, from the text and the size of rows that its
   // catalog has (storage.hpp). Rows of a C++ type have the type's members as columns, if they are
-  // registered, or one column "row" of type bytes. Throws schema_mismatch if the text is none.
+  // registered, or one column "row" of type bytes. Throws schema_mismatch for another text.
   static schema of_directory(std::string_view text, std::size_t row_bytes);
   // A move copies, so that every schema has columns.
   schema(const schema&) noexcept = default;
@@ -88,8 +89,12 @@ class schema {
   // and the booleans fit.
   bool is_row(std::span<const std::uint64_t> words) const noexcept;
 
+  // The contents of a member that is an object of a class, or an array of unknown elements.
+  static constexpr const char* unknown_contents = "?";
+
  private:
   friend class row;
+  friend class row_conversion;
   struct layout {
     std::vector<column_definition> columns;
     std::vector<packed_place> places;
@@ -100,7 +105,11 @@ class schema {
     kind how = kind::packed;
     std::size_t row_bytes = 0;
     std::string text;
+    std::vector<std::string> contents;  // of columns of type bytes in placed rows
   };
+  // What a member of a C++ type consists of that is stored as bytes: the elements' type of an array
+  // of numbers. Empty for any other column, and for an array of characters.
+  std::string_view contents_of(std::string_view column) const noexcept;
   static void check(const std::vector<column_definition>& columns);
   static void place_in_slots(layout& of);
   static void pack(layout& of);
@@ -138,8 +147,8 @@ class row {
 
   // Changes a column and returns the row. Throws schema_mismatch for an unknown column, or one of
   // another type, row_too_large for a text that is longer than its column or makes the row longer
-  // than 16 MiB, and std::out_of_range for a number outside of the column's type. Then the row is
-  // unchanged. A text of a row that varies in length takes time for the whole row.
+  // than 16 MiB, and std::out_of_range for a number outside of the column's type. The row is then
+  // unchanged. If rows vary in length, setting a text copies the whole row.
   template <std::integral Number>
   row& set(std::string_view column, Number value) {
     return set_integer(column, static_cast<std::uint64_t>(value), value < Number{0});
@@ -155,7 +164,7 @@ class row {
     return set_text(column, column_type::bytes,
                     {reinterpret_cast<const char*>(value.data()), value.size()});
   }
-  // Takes the value away. Throws schema_mismatch if the column is not nullable.
+  // Sets the column to null. Throws schema_mismatch if the column is not nullable.
   row& set(std::string_view column, std::nullopt_t);
 
   friend bool operator==(const row& a, const row& b) noexcept {

@@ -5,10 +5,9 @@
 //   auto& accounts = database.create_table<std::uint64_t, account>("accounts", since);
 //   database.open("bank");   // converts the rows if the directory has the earlier ones
 //
-// open() converts the rows and writes a checkpoint before it returns. A crash leaves the directory
-// as it was, or converted. A directory that has the table's rows already is not converted, so a
-// program may keep its changes for ever, also those of several versions: each applies if its column
-// exists.
+// open() converts the rows and writes a checkpoint before it returns. After a crash the directory
+// is either unchanged or completely converted. open() applies a change only to a directory that
+// needs it. So the changes of several versions may stay in the program.
 //
 // open() accepts these differences without a change: another order of columns, a new column that is
 // nullable (it is null), a column that became nullable, and a column whose new type has all values
@@ -18,11 +17,12 @@
 // Indexes stay as they are. If the change gives an index other values, drop the index
 // (database::drop_table()) and add one of another name.
 //
-// A directory whose rows are the bytes of a C++ type takes the type's names when the program
-// registers the members (ELIDEX_ROW) without changing them.
+// The directory has no column names for a C++ type without ELIDEX_ROW. If the program registers the
+// members without changing them, open() adds the names.
 //
-// Thread-safety: a value.
-// Errors: std::bad_alloc.
+// Thread-safety: a schema_change is a value, as std::vector is.
+// Errors: std::bad_alloc. If the value of add() does not fit its column, open() throws
+// schema_mismatch, row_too_large or std::out_of_range.
 #pragma once
 
 #include <concepts>
@@ -84,7 +84,8 @@ class row_conversion {
   row_conversion(schema from, schema to, const schema_change& change);
 
   // Returns the row's words in the new schema. They are valid until the next call. Throws
-  // std::out_of_range and row_too_large if a default value does not fit its column.
+  // schema_mismatch, row_too_large or std::out_of_range if the value of add() does not fit its
+  // column.
   std::span<const std::uint64_t> operator()(std::span<const std::uint64_t> before);
 
  private:

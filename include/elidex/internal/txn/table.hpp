@@ -604,8 +604,14 @@ template <class Key>
 concept table_key = integer_key<Key> || std::same_as<Key, std::string>;
 
 // A table whose rows are of a C++ type.
-template <table_key Key, table_row Row, class Map>
+template <class Key, class Row, class Map>
 class table : public keyed_table<Key, Map> {
+  static_assert(
+      table_key<Key>,
+      "a key is an integer of at most 8 bytes, or std::string (ordered_key encodes others)");
+  static_assert(table_row<Row>,
+                "a row is trivially copyable, or ELIDEX_ROW has registered it in the namespace of "
+                "its type; it has a default constructor and can be copied");
   using codec = row_codec<Row>;
 
  public:
