@@ -164,7 +164,7 @@ ELIDEX_ROW(nullable_numbers, a, b);
 TEST(RowMembers, PlainTypesKeepTheirBytes) {
   using codec = internal::row_codec<plain_members>;
   EXPECT_EQ(codec::row_bytes, sizeof(plain_members));
-  EXPECT_EQ(codec::schema_text(), "1:a uint32 @0, 1:b uint64 @8, 1:c bytes 12 @16");
+  EXPECT_EQ(codec::schema_text(), "1:a uint32 @0, 1:b uint64 @8, 1:c opaque 12 int32 @16");
   EXPECT_EQ(internal::row_codec<account>::schema_text(), "");
   const plain_members row{.a = 5, .b = 6, .c = {7, 8, 9}};
   EXPECT_EQ(codec::row_of(words_of(row)).c, row.c);
