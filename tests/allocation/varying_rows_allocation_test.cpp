@@ -74,7 +74,9 @@ TYPED_TEST(VaryingRowAllocation, AFailureChangesNothing) {
       } catch (const std::bad_alloc&) {
         threw = true;
       }
-      if (threw) ASSERT_EQ(this->all(), before) << "allocation " << nth << " of turn " << turn;
+      if (threw) {
+        ASSERT_EQ(this->all(), before) << "allocation " << nth << " of turn " << turn;
+      }
       // A snapshot begins a group, so the next commit keeps versions.
     }
     EXPECT_NE(this->all(), before);
