@@ -215,7 +215,7 @@ ROWS = [
              "dump " + EARLIER + " | {root}/dev elidex db load {directory}/copy -")),
     reduced("./dev elidex db backup bank copy-2",
             ("bank copy-2", EARLIER + " {directory}/copy-2")),
-    reduced("./dev elidex db backup DIR TO", ("DIR TO", EARLIER + " {directory}/copy")),
+    reduced("./dev elidex db backup DIR TO", ("DIR TO", EARLIER + " {directory}/copy-3")),
     never("elidex-c++ -O2 examples/machine.cpp -o bank", OWN_PROGRAM),
     never('ELIDEX_SIM="machine=haswell-i5-4670t locks=elided cpus=4 seed=2" ./bank', OWN_PROGRAM),
     # Recipes.

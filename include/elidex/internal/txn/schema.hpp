@@ -135,6 +135,7 @@ class row {
   // Returns an integer or a boolean, 0 if it is null. Throws schema_mismatch for an unknown column,
   // or one of another type, and std::out_of_range for a number outside of the result's type.
   std::int64_t integer(std::string_view column) const;
+  // The same for a result without a sign.
   std::uint64_t unsigned_integer(std::string_view column) const;
   // The same for a real or float32.
   double real(std::string_view column) const;
