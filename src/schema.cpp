@@ -16,15 +16,8 @@ constexpr std::array<const char*, 13> type_names{"integer", "real",   "text",   
                                                  "int8",    "int16",  "int32",  "uint8", "uint16",
                                                  "uint32",  "uint64", "float32"};
 
-bool is_integer(column_type type) {
-  return !is_text(type) && type != column_type::real && type != column_type::float32;
-}
 bool is_real(column_type type) {
   return type == column_type::real || type == column_type::float32;
-}
-bool is_signed(column_type type) {
-  return type == column_type::integer || type == column_type::int8 || type == column_type::int16 ||
-         type == column_type::int32;
 }
 bool is_characters(column_type type) {
   return type == column_type::text;
@@ -85,7 +78,7 @@ std::uint64_t read_integer(const packed_reader& from, const packed_place& at, co
 bool is_in_range(column_type type, std::uint64_t image, bool is_negative) {
   const std::size_t bits = packed_bytes(type) * 8;
   if (type == column_type::boolean) return !is_negative && image <= 1;
-  if (!is_signed(type)) return !is_negative && (bits == 64 || image >> bits == 0);
+  if (!is_signed_integer(type)) return !is_negative && (bits == 64 || image >> bits == 0);
   const std::uint64_t largest = (std::uint64_t{1} << (bits - 1)) - 1;
   return is_negative ? ~image <= largest : image <= largest;
 }
@@ -349,7 +342,7 @@ std::uint64_t row::unsigned_integer(std::string_view column) const {
   const std::size_t which = column_index(column, is_integer, "integer");
   const column_type type = columns_.columns()[which].type;
   const std::uint64_t image = read_integer(reader(), columns_.layout_->places[which], type);
-  if (is_signed(type) && image >> 63 != 0) refuse_number(column);
+  if (is_signed_integer(type) && image >> 63 != 0) refuse_number(column);
   return image;
 }
 double row::real(std::string_view column) const {

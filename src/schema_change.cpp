@@ -14,14 +14,6 @@ const column_definition* find_column(const schema& in, std::string_view name) {
   return found == all.end() ? nullptr : &*found;
 }
 
-bool is_integer(column_type type) {
-  return !is_text(type) && type != column_type::real && type != column_type::float32;
-}
-bool is_signed(column_type type) {
-  return type == column_type::integer || type == column_type::int8 || type == column_type::int16 ||
-         type == column_type::int32;
-}
-
 // Whether each value of `from` is one of `to`.
 bool widens(const column_definition& from, const column_definition& to) {
   if (from.nullable && !to.nullable) return false;
@@ -38,8 +30,8 @@ bool widens(const column_definition& from, const column_definition& to) {
     return from.type == column_type::float32 || (is_integer(from.type) && from_bytes <= 4);
   if (!is_integer(from.type) || !is_integer(to.type) || to.type == column_type::boolean)
     return false;
-  if (is_signed(from.type) == is_signed(to.type)) return from_bytes <= to_bytes;
-  return is_signed(to.type) && from_bytes < to_bytes;
+  if (is_signed_integer(from.type) == is_signed_integer(to.type)) return from_bytes <= to_bytes;
+  return is_signed_integer(to.type) && from_bytes < to_bytes;
 }
 
 }  // namespace

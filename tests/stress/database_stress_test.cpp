@@ -24,18 +24,6 @@ using u64 = std::uint64_t;
 
 constexpr int threads = 3;
 
-template <class Body>
-void in_threads(int many, const Body& body) {
-  std::vector<std::thread> all;
-  for (int n = 0; n < many; ++n) {
-    all.emplace_back([&body, n] {
-      stay_on_nth_core(n);
-      body(n);
-    });
-  }
-  for (std::thread& one : all) one.join();
-}
-
 template <class Database>
 class DatabaseStress : public ::testing::Test {};
 using databases =

@@ -20,18 +20,6 @@ namespace {
 
 using u64 = std::uint64_t;
 
-template <class Body>
-void in_threads(int many, const Body& body) {
-  std::vector<std::thread> all;
-  for (int n = 0; n < many; ++n) {
-    all.emplace_back([&body, n] {
-      stay_on_nth_core(n);
-      body(n);
-    });
-  }
-  for (std::thread& one : all) one.join();
-}
-
 // Some with bodies, some without.
 constexpr std::array<std::size_t, 6> lengths{0, 40, 900, 1'200, 300, 2'500};
 // With in_records the numbers of words differ, but all records have the largest room.

@@ -11,6 +11,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <thread>
+#include <vector>
 
 namespace elidex::testing {
 
@@ -43,6 +45,19 @@ inline void stay_on_nth_core(int n) {
     sched_setaffinity(0, sizeof only, &only);  // if it fails the test only finds less
     return;
   }
+}
+
+// Runs body(n) in so many threads, each on a core of its own if there are enough.
+template <class Body>
+void in_threads(int many, const Body& body) {
+  std::vector<std::thread> all;
+  for (int n = 0; n < many; ++n) {
+    all.emplace_back([&body, n] {
+      stay_on_nth_core(n);
+      body(n);
+    });
+  }
+  for (std::thread& one : all) one.join();
 }
 
 // Where threads meet without sleeping: a barrier of the system wakes them microseconds apart, in

@@ -159,7 +159,7 @@ std::string key_of(u64 key) {
   return bytes;
 }
 
-// The directory of a library with a note under the key 1, whose log or checkpoint goes on with
+// The directory of a library with a note under the key 1, whose log or checkpoint continues with
 // entries that no database writes.
 class damaged_directory {
  public:

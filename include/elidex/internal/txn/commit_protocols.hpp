@@ -62,7 +62,8 @@ inline bool wants_version(const record& row, commit_stamp had, std::uint64_t gro
   return !had.absent() || row.has_versions();
 }
 
-// Whether the commit may cut off a row's body, now or with a version.
+// Whether the commit may cut off a row's body, now or with a version. Without the record's lock and
+// outside of a region, the answer is a guess. lacks_memory() asks again under the lock.
 inline bool may_free_body(const transaction_context::write& w) noexcept {
   return w.of->rows_vary() && (!w.row->body().empty() || w.row->has_versions());
 }

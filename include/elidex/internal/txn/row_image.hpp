@@ -47,6 +47,14 @@ enum class column_type : std::uint8_t {
 constexpr bool is_text(column_type type) noexcept {
   return type == column_type::text || type == column_type::bytes;
 }
+// Whether values are whole numbers. A boolean is 0 or 1.
+constexpr bool is_integer(column_type type) noexcept {
+  return !is_text(type) && type != column_type::real && type != column_type::float32;
+}
+constexpr bool is_signed_integer(column_type type) noexcept {
+  return type == column_type::integer || type == column_type::int8 || type == column_type::int16 ||
+         type == column_type::int32;
+}
 // The bytes of a number, or of a text's end.
 constexpr std::size_t packed_bytes(column_type type) noexcept {
   switch (type) {

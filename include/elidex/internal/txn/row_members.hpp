@@ -162,13 +162,15 @@ struct plain_row_codec {
   static bool is_row(std::span<const std::uint64_t> words) noexcept {
     return words.size() == words_for(sizeof(Row));
   }
-  // Empty, or "size, name type @offset, ...": the names with their lengths, as in schema.cpp.
+  // Empty without registered members. Otherwise each member's name with its length, type and offset
+  // (docs/LOG_FORMAT.md).
   static std::string schema_text();
 };
 
+// The type of an array's elements, or the type itself.
 template <class Value>
 struct array_element {
-  using type = void;
+  using type = Value;
 };
 template <class Value, std::size_t Size>
 struct array_element<Value[Size]> {
@@ -186,8 +188,6 @@ std::string name_of_member_type() {
   const std::string size = std::to_string(sizeof(Value));
   if constexpr (is_number_member<Value>) {
     return name_of(type_of_member<Value>());
-  } else if constexpr (std::is_void_v<element>) {
-    return "opaque " + size;
   } else if constexpr (!is_number_member<element>) {
     return "opaque " + size;
   } else if constexpr (sizeof(element) == 1 && !std::same_as<element, bool>) {

@@ -144,6 +144,7 @@ class table_base {
   // The size of rows that have no common size.
   static constexpr std::size_t varying = 0;
   static_assert(words_for(varying) == record_memory::any_room);
+  static_assert(words_for(row_bytes_max) <= record::room_max);
 
   // `row_bytes`: of each row, or `varying`.
   table_base(std::string name, std::size_t row_bytes, std::string schema_text, row_locking locking)
@@ -619,7 +620,7 @@ class table : public keyed_table<Key, Map> {
   explicit table(std::string name, row_locking locking = {})
       : keyed_table<Key, Map>(std::move(name), codec::row_bytes, codec::schema_text(), locking) {}
 
-  // Convert between a row and its words. word_count() and write_words() throw row_too_large.
+  // Convert between a row and its words. word_count() throws row_too_large.
   static Row row_of(std::span<const std::uint64_t> words) { return codec::row_of(words); }
   static std::size_t word_count(const Row& row) { return codec::word_count(row); }
   static void write_words(const Row& from, std::span<std::uint64_t> to) noexcept {
