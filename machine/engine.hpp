@@ -43,6 +43,15 @@ enum class word_wait : std::uint8_t { woken, timed_out, changed };
 // Returns the word that Intel's XBEGIN returns after an abort.
 std::uint32_t status_word(abort_reason reason, std::uint8_t code, bool nested) noexcept;
 
+// A bucket of the kernel's table of waiting threads. Its lock serves threads in the order in which
+// they came. It is a word that moves between caches as the program's words do.
+struct alignas(line_bytes) futex_bucket {
+  std::uint32_t next = 0;  // for the thread that comes next
+  std::uint32_t served = 0;
+};
+// Leaves no bucket locked.
+void forget_buckets() noexcept;
+
 class engine {
  public:
   engine(const machine& which, const run_options& options, memory& where);
@@ -154,12 +163,16 @@ class engine {
   // Wakes at most `count` threads. Returns the number of threads it woke.
   unsigned wake(const void* key, unsigned count);
   // A futex's wait, with the word as key: sleeps if the word has the expected value when the kernel
-  // reads it, which is system_call_cycles after the call.
+  // reads it. That is system_call_cycles after the call, or when the word's bucket is free.
   template <class Word>
   word_wait wait_on_word(const Word& word, Word expected, const char* why, std::uint64_t deadline) {
     system_call();
+    futex_bucket& bucket = bucket_of(&word);
+    lock_bucket(bucket);
     access_atomically(reinterpret_cast<std::uint64_t>(&word), sizeof word, false);
-    if (word != expected) return word_wait::changed;
+    const bool changed = word != expected;
+    unlock_bucket(bucket);
+    if (changed) return word_wait::changed;
     const std::uint64_t rest = machine_.futex_wait_cycles -
                                std::min(machine_.futex_wait_cycles, machine_.system_call_cycles);
     return wait_in_kernel(&word, why, deadline, rest) ? word_wait::woken : word_wait::timed_out;
@@ -222,6 +235,7 @@ class engine {
     unsigned core = 0;
     std::uint64_t slice_began = 0;  // when it got its CPU
     bool gives_way = false;         // as soon as it is not in a transaction
+    bool holds_bucket = false;      // or asks for one; the kernel lets no other thread run then
     state is = state::free;
     std::uint64_t clock = 0;
     std::uint64_t next_timer = 0;
@@ -266,6 +280,9 @@ class engine {
   void make_able(program_thread& t, std::uint64_t at);
   int idle_cpu_for(const program_thread& t) const noexcept;
   void put_on(program_thread& t, unsigned number);
+  futex_bucket& bucket_of(const void* word) noexcept;
+  void lock_bucket(futex_bucket& bucket);
+  void unlock_bucket(futex_bucket& bucket);
   bool wait_in_kernel(const void* key, const char* why, std::uint64_t deadline,
                       std::uint64_t cycles);
   void give_up_cpu(program_thread& me);

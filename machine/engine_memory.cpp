@@ -479,7 +479,7 @@ void engine::interrupt() {
   if (me.next_stray <= me.clock) expect_stray(me);
   me.next_interrupt = std::min(me.next_timer, me.next_stray);
   me.clock += machine_.timer_cycles;
-  if (slice_has_ended(me)) {
+  if (slice_has_ended(me) && !me.holds_bucket) {
     me.gives_way = true;
     me.next_interrupt = me.clock;
   }

@@ -7,6 +7,14 @@ namespace elidex::sim {
 namespace {
 
 constexpr std::size_t held_locks_max = 64;  // of a thread, remembered for reports
+constexpr unsigned futex_bucket_bits = 8;   // Linux 3.11: 256 buckets
+
+std::uint64_t address_of(const void* at) noexcept {
+  return reinterpret_cast<std::uint64_t>(at);
+}
+
+// Static, so that its address is the same in each run.
+std::array<futex_bucket, 1 << futex_bucket_bits> futex_buckets;
 
 }  // namespace
 
@@ -69,9 +77,46 @@ unsigned engine::wake(const void* key, unsigned count) {
   return woken;
 }
 
+// --- futexes ---
+//
+// The bucket is locked while the kernel reads the word, and while it wakes threads. So it was in
+// Linux 3.11, the thesis's kernel. Later ones wake threads behind the lock (4.2), and take no lock
+// if the bucket has no waiter (3.14).
+
+futex_bucket& engine::bucket_of(const void* word) noexcept {
+  constexpr std::uint64_t mixer = 0x9e37'79b9'7f4a'7c15;
+  return futex_buckets[address_of(word) / 4 * mixer >> (64 - futex_bucket_bits)];
+}
+
+// No other thread runs between the accesses that it guards where a schedule chooses.
+void engine::lock_bucket(futex_bucket& bucket) {
+  if (options_.schedule != nullptr) return;
+  now_running_->holds_bucket = true;
+  access_atomically(address_of(&bucket), sizeof bucket, true);
+  const std::uint32_t mine = bucket.next++;
+  while (bucket.served != mine) {
+    pause();
+    access_atomically(address_of(&bucket), sizeof bucket, false);
+  }
+}
+
+void engine::unlock_bucket(futex_bucket& bucket) {
+  if (options_.schedule != nullptr) return;
+  store_atomically(address_of(&bucket), sizeof bucket, false);
+  ++bucket.served;
+  now_running_->holds_bucket = false;
+}
+
+void forget_buckets() noexcept {
+  futex_buckets = {};
+}
+
 unsigned engine::wake_on_word(const void* word, unsigned count) {
   unfriendly(0);
+  futex_bucket& bucket = bucket_of(word);
+  lock_bucket(bucket);
   const unsigned woken = wake(word, count);
+  unlock_bucket(bucket);
   if (woken == 0) now_running_->clock += machine_.system_call_cycles;
   return woken;
 }

@@ -11,6 +11,7 @@ report run(const machine& which, const run_options& options,
   // Explored runs in one process must not differ by which pages are new.
   where.reset(options.seed, options.schedule == nullptr ? heap::end() : stacks_begin);
   forget_locks();
+  forget_buckets();
   engine e(which, options, where);
   return e.run(bodies);
 }

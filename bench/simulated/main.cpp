@@ -5,13 +5,17 @@
 // Exit status as of elidex: 0 done, 1 failed, 2 a request that cannot be run, with one line on
 // standard error.
 
+#include <link.h>
 #include <sys/prctl.h>
 
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "bench/indexes/registry.hpp"
 #include "bench/simulated/run_on_machine.hpp"
@@ -351,6 +355,20 @@ void trace(const ordered_json& request, const bench::sim_request& wanted,
   bench::write_trace(request.at("trace_file"), wanted.machine, title, report, wanted.cpus != 0);
 }
 
+// This program and the machine's library. What a run gives depends on both.
+std::vector<std::string> files_of_program() {
+  std::vector<std::string> files{std::filesystem::read_symlink("/proc/self/exe")};
+  ::dl_iterate_phdr(
+      [](dl_phdr_info* object, std::size_t, void* found) {
+        const std::string name = object->dlpi_name;
+        if (name.find("/libelidex_") != std::string::npos)
+          static_cast<std::vector<std::string>*>(found)->push_back(name);
+        return 0;
+      },
+      &files);
+  return files;
+}
+
 int answer(const ordered_json& request) {
   ordered_json document;
   if (request.contains("list")) {
@@ -359,6 +377,7 @@ int answer(const ordered_json& request) {
       document["indexes"].push_back(one);
     for (const std::string_view one : bench::lock_variants_on_machine())
       document["indexes"].push_back(one);
+    document["files"] = files_of_program();
   } else if (request.contains("experiment")) {
     const auto [which, id] = outside_the_machine([&] {
       return std::pair(machine_of(request), request.at("experiment").get<std::string>());

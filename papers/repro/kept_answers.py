@@ -1,11 +1,11 @@
 """A file that keeps each run's answer as it ends, so that hours of runs may be interrupted.
 
-    with KeptAnswers("full.jsonl", program) as kept:   # loads the file, or begins it
+    with KeptAnswers("full.jsonl", files) as kept:     # loads the file, or begins it
         kept.answer_of(request)                        # None: not there
         kept.add(request, answer)                      # from any thread; on the disk on return
 
-The first line names the program by its SHA-256, and natively the machine. Another program's or
-machine's answers are refused, because they may differ. An incomplete last line is dropped. A
+The first line names the program by the SHA-256 of its files, and natively the machine. Another
+program's or machine's answers are refused, because they may differ. An incomplete last line is dropped. A
 machine file's name and values are part of the key, its comments are not.
 
 StoredAnswers reads such a file of any program. repeated() draws the runs by which it is checked.
@@ -26,10 +26,12 @@ from claims import BadInput
 MADE_BY = "program_sha256"
 
 
-@functools.cache
-def content(path):
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def content(files):
+    """The SHA-256 of the files, one after the other."""
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(Path(path).read_bytes())
+    return digest.hexdigest()
 
 
 def key_of(request):
@@ -46,10 +48,11 @@ def described(machine_file):
 
 
 class KeptAnswers:
-    def __init__(self, path, program, host=None):
-        """host: what native.host_of() says of this machine; none for simulated runs."""
+    def __init__(self, path, files, host=None):
+        """files: what the program consists of. host: what native.host_of() says of this machine;
+        none for simulated runs."""
         self.path, self.lock, self.answers = path, threading.Lock(), {}
-        head = {MADE_BY: content(program)} | ({"host": host} if host else {})
+        head = {MADE_BY: content(files)} | ({"host": host} if host else {})
         try:
             self.file = open(path, "a+b")
         except OSError as error:

@@ -218,6 +218,13 @@ def without_failed(ids, plan, missing, failed):
     return left, kept, missing | lost
 
 
+def files_of(flags):
+    """What the program consists of: a simulated one also of the machine's library."""
+    if flags.native:
+        return [flags.native_worker]
+    return ask(flags.worker, {"list": "files"})["files"]
+
+
 def verified(flags, requests):
     """The stored answers, and what came of repeating some."""
     with StoredAnswers(flags.answers) as stored:
@@ -226,7 +233,7 @@ def verified(flags, requests):
     differ = [name_of(again[key]) for key in again if now[key] != there[key]]
     return there, {"seed": flags.seed, "runs": len(there), "repeated": len(again),
                    "differ": differ, "stored_by": stored.program,
-                   "repeated_by": content(flags.worker)}
+                   "repeated_by": content(files_of(flags))}
 
 
 def told_of_verified(found):
@@ -266,7 +273,7 @@ def run(flags):
     if flags.verify:
         answers, found = verified(flags, requests)
     else:
-        keeping = (KeptAnswers(flags.answers, program, flags.host and machine) if flags.answers
+        keeping = (KeptAnswers(flags.answers, files_of(flags), flags.host and machine) if flags.answers
                    else nullcontext())
         with keeping as kept:
             answers = (ask_all(program, requests, jobs, kept=kept, failed=failed) if requests

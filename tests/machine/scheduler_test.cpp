@@ -1,6 +1,9 @@
 // More threads than hardware threads: who runs, for how long, and what a wait gives to others.
 #include <gtest/gtest.h>
+#include <linux/futex.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -377,6 +380,34 @@ TEST(Sleeping, AWakeUpThatFindsNobodyTakesTheTimeOfACall) {
        }});
   EXPECT_GE(ended, began + 2'000);
   EXPECT_LT(ended, began + 3'000);
+}
+
+// The kernel's bucket of a word is locked while it wakes a thread. A call for the same word waits.
+TEST(Sleeping, ACallWaitsForTheBucketOfItsWord) {
+  machine m = here();
+  constexpr u64 wake_cycles = 90'000;
+  set_parameter(m, "futex_wake_cycles", wake_cycles);
+  static std::array<std::uint32_t, 2> words;
+  static u64 took;
+  const auto call_during_a_wake_up = [&m](std::uint32_t& word) {
+    words = {};
+    run(m, {},
+        {[] { ::syscall(SYS_futex, words.data(), FUTEX_WAIT, 0, nullptr); },
+         [] {
+           spend(50'000);
+           ::syscall(SYS_futex, words.data(), FUTEX_WAKE, 1);
+         },
+         [&word] {
+           spend(60'000);
+           const u64 began = now();
+           ::syscall(SYS_futex, &word, FUTEX_WAIT, 1, nullptr);  // the word is 0
+           took = now() - began;
+         }});
+    return took;
+  };
+  EXPECT_GT(call_during_a_wake_up(words[0]), wake_cycles / 2);
+  EXPECT_LT(took, wake_cycles);
+  EXPECT_LT(call_during_a_wake_up(words[1]), 3'000U);
 }
 
 }  // namespace

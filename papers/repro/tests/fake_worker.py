@@ -207,7 +207,7 @@ def main():
         print("--machine: no such thing", file=sys.stderr)
         return 2
     if "list" in request:
-        print(json.dumps({"indexes": indexes()}))
+        print(json.dumps({"indexes": indexes(), "files": [__file__, *filter(None, [os.environ.get("FAKE_LIBRARY")])]}))
     else:
         print(json.dumps(experiment(name) if name else run(request)))
     return 0

@@ -251,6 +251,17 @@ class Command(CommandCase):
         self.assertEqual((status, err.count("\n")), (2, 1))
         self.assertEqual(self.plots(), [])
 
+    def test_answers_of_another_machine_library_are_refused(self):
+        file, library = (Path(self.directory.name) / name for name in ("answers.jsonl", "library"))
+        library.write_text("a machine")
+        once = "S-3.8", "--answers", str(file)
+        self.assertEqual(self.run_it(*once, FAKE_LIBRARY=str(library))[0], 0)
+        self.assertEqual(self.run_it(*once, FAKE_LIBRARY=str(library))[0], 0)
+        library.write_text("a changed machine")
+        status, _, err = self.run_it(*once, FAKE_LIBRARY=str(library))
+        self.assertEqual(status, 2)
+        self.assertIn("written by another build", err)
+
     def test_a_package_that_is_missing(self):
         for error, said in ((ModuleNotFoundError("x", name="matplotlib"), "matplotlib is missing"),
                             (ImportError("x"), "a package cannot be loaded")):
