@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "elidex/internal/log/backup.hpp"
 #include "elidex/internal/log/log_writer.hpp"
 
 namespace elidex::internal {
@@ -13,7 +14,8 @@ constexpr std::size_t block_bytes = std::size_t{256} << 10;  // about; a row lie
 
 }  // namespace
 
-checkpoint_writer::checkpoint_writer(redo_log& log) : log_(log) {
+checkpoint_writer::checkpoint_writer(redo_log& log, log_directory* backup)
+    : log_(log), backup_(backup) {
   log_.check();
   log_writer& writer = *log_.writer_;
   number_ = writer.begin_checkpoint();
@@ -31,7 +33,7 @@ checkpoint_writer::checkpoint_writer(redo_log& log) : log_(log) {
                              .previous_bytes = 0,
                              .first_segment = first_segment_,
                              .fingerprint = writer.fingerprint()};
-    file_ = std::make_unique<block_file>(writer.directory(), unfinished_name(number_), header);
+    file_ = std::make_unique<block_file>(directory(), unfinished_name(number_), header);
   } catch (...) {
     writer.end_checkpoint();
     throw;
@@ -44,12 +46,16 @@ checkpoint_writer::~checkpoint_writer() {
   if (!named_) {
     try {
       std::error_code ignored;  // a later log removes it
-      log_.writer_->directory().remove(unfinished_name(number_), ignored);
+      directory().remove(unfinished_name(number_), ignored);
     } catch (...) {
       // As above.
     }
   }
   log_.writer_->end_checkpoint();
+}
+
+log_directory& checkpoint_writer::directory() const {
+  return backup_ != nullptr ? *backup_ : log_.writer_->directory();
 }
 
 void checkpoint_writer::add_row(std::uint32_t table, std::string_view key, std::string_view row,
@@ -86,18 +92,20 @@ finished_checkpoint checkpoint_writer::finish() {
   counts_.durable_group = writer.last_group();
   file_->block({.kind = block_kind::end, .group = first_group_}, encode(counts_));
   file_->sync();
-  std::error_code error;
-  const std::string name = name_of(file_kind::checkpoint, number_);
-  writer.directory().rename(unfinished_name(number_), name, error);
-  throw_if(error, "rename to", name);
-  named_ = true;
-  writer.directory().sync(error);
-  throw_if(error, "sync the directory of", name);
   finished_checkpoint report;
   report.number = number_;
   report.rows = rows_;
   report.bytes = file_->size();
-  remove_older(report);
+  if (backup_ != nullptr)
+    report.bytes += copy_segments(writer.directory(), first_segment_, *backup_);
+  std::error_code error;
+  const std::string name = name_of(file_kind::checkpoint, number_);
+  directory().rename(unfinished_name(number_), name, error);
+  throw_if(error, "rename to", name);
+  named_ = true;
+  directory().sync(error);
+  throw_if(error, "sync the directory of", name);
+  if (backup_ == nullptr) remove_older(report);
   return report;
 }
 

@@ -1,5 +1,9 @@
 #include "elidex/internal/memory/fork_generation.hpp"
 
+#include <cstddef>
+#include <new>
+#include <utility>
+
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/sync/parking.hpp"
 
@@ -12,6 +16,11 @@ namespace elidex::internal {
 
 constinit std::atomic<std::uint64_t> generation_of_process{0};
 constinit std::atomic<std::uint32_t> slot_of_forking_thread{no_forking_thread};
+
+void abandon(std::thread&& thread) noexcept {
+  alignas(std::thread) std::byte never_destroyed[sizeof(std::thread)];
+  new (never_destroyed) std::thread(std::move(thread));
+}
 
 #if defined(ELIDEX_HAS_FORK)
 namespace {

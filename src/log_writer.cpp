@@ -121,6 +121,7 @@ void log_writer::begin_segment(std::uint64_t number, std::uint64_t previous_byte
   std::error_code error;
   directory_.sync(error);
   throw_if(error, "sync the directory of", name);
+  if (segment_ != nullptr) full_segments_bytes_ += segment_->size();
   segment_ = std::move(next);
   const std::lock_guard guard(mutex_);
   segments_.push_back({number, synced_});

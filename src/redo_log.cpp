@@ -28,11 +28,8 @@ redo_log::redo_log(commit_clock& clock, log_directory& directory, const recovere
 
 redo_log::~redo_log() {
   if (is_parents()) {
-    // The child has no logger thread to join or detach, so its handle moves to storage without a
-    // destructor. The queues and the writer may be in an inconsistent state
-    // and are not freed.
-    alignas(std::thread) std::byte abandoned[sizeof(std::thread)];
-    new (abandoned) std::thread(std::move(logger_));
+    // The queues and the writer may be in an inconsistent state and are not freed.
+    abandon(std::move(logger_));
     // NOLINTBEGIN(bugprone-unused-return-value): not freed, see above
     static_cast<void>(slots_.release());
     static_cast<void>(writer_.release());
@@ -168,7 +165,31 @@ void redo_log::finish_batch() {
     each->queue.take(group, [&](std::span<const std::byte> records) { writer_->records(records); });
   const bool written = writer_->end_batch();
   publish(group);
-  if (written) writer_->after_batch();
+  if (!written) return;
+  writer_->after_batch();
+  written_.store(writer_->written_bytes());
+  // seq_cst as in wait_until_written(), so that one of the two sees the other's store.
+  if (written_.load() >= wake_at_.load()) wake_growth();
+}
+
+bool redo_log::wait_until_written(std::uint64_t bytes, futex_deadline deadline) {
+  for (;;) {
+    const std::uint32_t growth = growth_.load();
+    wake_at_.store(bytes);
+    if (wait_ended_.load() || failed_.load()) return false;
+    if (written_.load() >= bytes || std::chrono::steady_clock::now() >= deadline) return true;
+    futex_wait_until(growth_, growth, deadline);
+  }
+}
+
+void redo_log::end_wait() noexcept {
+  wait_ended_.store(true);
+  wake_growth();
+}
+
+void redo_log::wake_growth() noexcept {
+  growth_.fetch_add(1);
+  futex_wake(growth_, 1);
 }
 
 void redo_log::publish(std::uint64_t group) noexcept {
@@ -193,6 +214,7 @@ void redo_log::fail(std::error_code error, const char* what) noexcept {
   failed_.store(true, std::memory_order_release);
   progress_.fetch_add(1);
   futex_wake(progress_, futex_wake_all);
+  wake_growth();
 }
 
 }  // namespace elidex::internal

@@ -4,10 +4,12 @@
 #include <bit>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
+#include "elidex/internal/log/log_writer.hpp"
 #include "elidex/internal/txn/errors.hpp"
 
 namespace elidex::internal {
@@ -284,7 +286,9 @@ class storage::loading {
 storage::storage(std::unique_ptr<log_directory> directory, const storage_options& options,
                  commit_clock& clock, std::span<table_base* const> tables,
                  std::span<const std::string> dropped, const table_maker& make)
-    : directory_(std::move(directory)), clock_(clock) {
+    : limits_{.bytes = options.checkpoint_bytes, .time = options.checkpoint_time},
+      directory_(std::move(directory)),
+      clock_(clock) {
   std::vector<table_base*> all(tables.begin(), tables.end());
   const table_maker make_and_keep = [&](const table_description& said) {
     return all.emplace_back(make(said));
@@ -349,18 +353,106 @@ void storage::declare(table_base& made) {
   }
 }
 
-finished_checkpoint storage::checkpoint(const std::function<std::vector<table_base*>()>& tables) {
-  if (!log_)
-    throw std::system_error(
-        std::make_error_code(std::errc::operation_not_supported),
-        "elidex::database::checkpoint(): level is none (expected async or sync)");
+finished_checkpoint storage::checkpoint(const table_list& tables) {
+  check_has_log("checkpoint()");
+  const std::uint64_t written_before = log_->written_bytes();
+  std::unique_lock<std::mutex> turn = turn_of_caller();
   checkpoint_writer to(*log_);
+  turn = {};
+  write_all(to, tables);
+  const finished_checkpoint finished = to.finish();
+  if (automatic_) automatic_->note(finished, written_before);
+  return finished;
+}
+
+void storage::check_has_log(const char* function) const {
+  if (log_) {
+    log_->check_process();
+    return;
+  }
+  throw std::system_error(
+      std::make_error_code(std::errc::operation_not_supported),
+      std::string("elidex::database::") + function + ": level is none (expected async or sync)");
+}
+
+// A caller waits for the database's own checkpoint, but not for another caller's.
+std::unique_lock<std::mutex> storage::turn_of_caller() {
+  return automatic_ ? automatic_->wait_for_one() : std::unique_lock<std::mutex>();
+}
+
+void storage::write_all(checkpoint_writer& to, const table_list& tables) {
   const std::vector<table_base*> all = tables();
   // The oldest stamp there can be: the catalog's rows never change.
   for (const table_base* const one : all)
     to.add_row(catalog_table, one->name(), encode(*one), commit_stamp(1, 0).word());
   for (table_base* const one : all) one->write_rows(to);
-  return to.finish();
+}
+
+finished_checkpoint storage::backup(const std::string& directory, const table_list& tables) {
+  check_has_log("backup()");
+  return backup(open_log_directory(directory), tables);
+}
+
+finished_checkpoint storage::backup(std::unique_ptr<log_directory> to, const table_list& tables) {
+  check_has_log("backup()");
+  std::error_code error;
+  const auto its_files = [&] {
+    std::vector<std::string> names = to->names(error);
+    std::erase(names, ".");
+    std::erase(names, "..");
+    return names;
+  };
+  const std::vector<std::string> there = its_files();
+  throw_if(error, "list", "the backup's directory");
+  if (!there.empty())
+    throw std::system_error(
+        std::make_error_code(std::errc::directory_not_empty),
+        "elidex::database::backup(): a directory with " + there.front() + " (expected none)");
+  try {
+    std::unique_lock<std::mutex> turn = turn_of_caller();
+    checkpoint_writer copy(*log_, &*to);
+    turn = {};
+    write_all(copy, tables);
+    return copy.finish();
+  } catch (...) {
+    for (const std::string& name : its_files()) to->remove(name, error);
+    throw;
+  }
+}
+
+automatic_checkpoints::found_files storage::sizes_of_files() {
+  const auto size_of = [&](const std::string& name) -> std::uint64_t {
+    std::error_code error;
+    const std::unique_ptr<log_file> file = directory_->open(name, error);
+    const std::uint64_t size = error ? 0 : file->size(error);
+    return error ? 0 : size;
+  };
+  automatic_checkpoints::found_files found;
+  for (const recovered_log::segment& one : found_.segments)
+    found.segment_bytes += size_of(name_of(file_kind::segment, one.number));
+  if (found_.checkpoint != 0)
+    found.checkpoint_bytes = size_of(name_of(file_kind::checkpoint, found_.checkpoint));
+  return found;
+}
+
+void storage::write_checkpoints_by_itself(table_list tables) {
+  if (!log_ || (limits_.bytes == 0 && limits_.time.count() <= 0)) return;
+  automatic_.emplace(*log_, limits_, sizes_of_files(), [this, tables = std::move(tables)] {
+    checkpoint_writer to(*log_);
+    write_all(to, tables);
+    return to.finish();
+  });
+}
+
+automatic_checkpoints_report storage::automatic() const {
+  return automatic_ ? automatic_->report() : automatic_checkpoints_report{};
+}
+
+void storage::close() {
+  if (!log_) return;
+  log_->check_process();
+  if (automatic_) automatic_->stop();
+  log_->close();
 }
 
 }  // namespace elidex::internal

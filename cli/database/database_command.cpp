@@ -17,6 +17,7 @@
 #include "cli/json_output.hpp"
 #include "cli/results_json.hpp"
 #include "cli/table.hpp"
+#include "elidex/internal/log/backup.hpp"
 
 namespace elidex::cli {
 namespace {
@@ -250,24 +251,11 @@ int backup_command(const database_flags& flags) {
   const auto from = internal::open_log_directory(flags.directory, internal::directory_use::read);
   const auto to = internal::open_log_directory(flags.to);
   std::error_code error;
-  std::vector<std::byte> bytes(std::size_t{1} << 20);
   for (const std::string& name : from->names(error)) {
     using internal::file_kind;
-    if (!internal::number_of(file_kind::segment, name) &&
-        !internal::number_of(file_kind::checkpoint, name))
-      continue;
-    const auto read = from->open(name, error);
-    if (!error) {
-      const auto written = to->create(name, error);
-      for (std::uint64_t at = 0; !error;) {
-        const std::size_t many = internal::read_whole(*read, at, bytes, error);
-        if (error || many == 0) break;
-        internal::write_whole(*written, std::span(bytes).first(many), error);
-        at += many;
-      }
-      if (!error) written->sync(error);
-    }
-    if (error) throw std::system_error(error, "elidex: cannot copy " + name);
+    if (internal::number_of(file_kind::segment, name) ||
+        internal::number_of(file_kind::checkpoint, name))
+      internal::copy_file(*from, name, *to, name);
   }
   if (!error) to->sync(error);
   if (error) throw std::system_error(error, "elidex: cannot copy " + flags.directory);

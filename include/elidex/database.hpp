@@ -62,6 +62,7 @@
 //   db.open("bank", {.level = elidex::db::durability::sync});  // loads the directory's rows
 //   db.transact(...);                                          // sync: durable when it returns
 //   db.checkpoint();                                           // shortens the log
+//   db.backup("copy");                                         // a copy that open() accepts
 //   db.close();                                                // async: makes the rest durable
 //
 //   none   open() loads the directory. Nothing is written.
@@ -70,9 +71,12 @@
 //          surviving transaction has read.
 //   sync   transact() and read_only() return when everything that they wrote and read is durable.
 //
+// A database with a log also writes checkpoints by itself (storage_options::checkpoint_bytes,
+// checkpoint_time), in a thread of its own. close() waits for the one that is being written.
+//
 // Thread-safety: any thread may call any member, with three exceptions. open() and the destructor
-// must run alone. No transaction may be running during close(). A second checkpoint() at the same
-// time throws std::system_error (operation_in_progress).
+// must run alone. No transaction may be running during close(). A second checkpoint() or backup()
+// at the same time throws std::system_error (operation_in_progress).
 // Complexity: in a table of n rows, get(), insert(), upsert(), update() and erase() take O(log n)
 // and copy the row. A scan takes O(log n) and O(1) for each row. A commit takes time for each row
 // that the transaction read or wrote.
@@ -193,6 +197,7 @@ using internal::string_of_image;
 using internal::varying_row_bytes_max;
 
 // Durability.
+using internal::automatic_checkpoints_report;
 using internal::durability;
 using internal::finished_checkpoint;
 using internal::log_directory;
@@ -332,12 +337,7 @@ class basic_database {
   // type: an integer of 1 to 8 bytes, or std::string. fn may call any function of the database.
   template <class Fn>
   void for_each_schema_table(Fn&& fn) {
-    std::vector<internal::table_base*> tables;
-    {
-      const std::lock_guard guard(tables_mutex_);
-      tables = all_tables();
-    }
-    for (internal::table_base* const one : tables) {
+    for (internal::table_base* const one : listed_tables()) {
       for_each_key_type([&]<class Key>(std::type_identity<Key>) {
         if (auto* const found = dynamic_cast<schema_table<Key>*>(one)) fn(*found);
       });
@@ -384,19 +384,33 @@ class basic_database {
   }
   // Writes all tables to the directory while transactions run, and removes the earlier log. Throws
   // std::system_error, and then keeps the earlier log:
-  //   operation_in_progress    another thread's checkpoint() is running
+  //   operation_in_progress    another thread's checkpoint() or backup() is running
   //   operation_not_supported  there is no directory, or the level is none
   //   operation_canceled       after close()
   //   otherwise                the log failed, or an error of the system
   db::finished_checkpoint checkpoint() {
-    if (!storage_)
-      throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
-                              "elidex::database::checkpoint(): no directory (expected a call of "
-                              "open() with level async or sync)");
-    return storage_->checkpoint([&] {
-      const std::lock_guard guard(tables_mutex_);
-      return all_tables();
-    });
+    return opened("checkpoint()").checkpoint([this] { return listed_tables(); });
+  }
+  // Returns what the database's own checkpoints have come to. They are written as
+  // storage_options::checkpoint_bytes and checkpoint_time say.
+  db::automatic_checkpoints_report automatic_checkpoints() const {
+    return storage_ ? storage_->automatic() : db::automatic_checkpoints_report{};
+  }
+  // Copies the tables to another directory while transactions run. open() accepts the copy. It has
+  // every transaction that committed before the call, perhaps later ones, and never a part of one.
+  // The directory must be empty or not exist, and its parent must exist. Returns the copy's size.
+  // Throws std::system_error, and then leaves the directory empty if its files can be removed:
+  //   directory_not_empty      the directory has files
+  //   operation_in_progress    another thread's checkpoint() or backup() is running
+  //   operation_not_supported  there is no log: the level is none, or open() was not called
+  //   operation_canceled       after close()
+  //   otherwise                the log failed, or an error of the system
+  db::finished_checkpoint backup(const std::string& directory) {
+    return opened("backup()").backup(directory, [this] { return listed_tables(); });
+  }
+  // The same, with a directory that the caller has opened. Tests pass one with faults.
+  db::finished_checkpoint backup(std::unique_ptr<db::log_directory> directory) {
+    return opened("backup()").backup(std::move(directory), [this] { return listed_tables(); });
   }
   // Returns when all transactions that committed before the call are durable. Without a log it
   // returns at once. Throws std::system_error if they cannot become durable.
@@ -410,7 +424,7 @@ class basic_database {
   // unlocks the directory.
   void close() {
     check_not_in_transaction("close()");
-    if (log_ != nullptr) log_->close();
+    if (storage_) storage_->close();
   }
 
   // Runs fn(transaction), commits, and returns fn's result. After a conflict it backs off and runs
@@ -565,6 +579,7 @@ class basic_database {
                                                    all_tables(), dropped_, make);
     log_ = storage_->log();
     collect();
+    storage_->write_checkpoints_by_itself([this] { return listed_tables(); });
     usable_ = true;
     return storage_->found();
   }
@@ -590,6 +605,14 @@ class basic_database {
   };
   void wait_for_what_was_seen(std::uint64_t group) {
     if (log_ != nullptr && log_->level() == db::durability::sync) log_->wait_durable(group);
+  }
+
+  internal::storage& opened(const char* function) {
+    if (storage_) return *storage_;
+    throw std::system_error(std::make_error_code(std::errc::operation_not_supported),
+                            std::string("elidex::database::") + function +
+                                ": no directory (expected a call of open() with level async or "
+                                "sync)");
   }
 
   template <class Table, class... More>
@@ -644,6 +667,10 @@ class basic_database {
     }
     throw db::unknown_table(std::string(name) +
                             ": no such table (expected a name given to create_table())");
+  }
+  std::vector<internal::table_base*> listed_tables() {
+    const std::lock_guard guard(tables_mutex_);
+    return all_tables();
   }
   // Under tables_mutex_, or alone.
   std::vector<internal::table_base*> all_tables() const {

@@ -56,6 +56,7 @@ struct shared_memory {
   std::atomic<std::uint64_t> promised{0};  // the largest number, or the most orders
   std::atomic<std::uint64_t> transactions{0};
   std::atomic<std::uint64_t> checkpoints{0};
+  std::atomic<std::uint64_t> own_checkpoints{0};  // that the database wrote by itself
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -270,7 +271,10 @@ std::unique_ptr<workload> make_workload(std::size_t which) {
 }
 
 db::storage_options options_of(durability level) {
-  return {.level = level, .group_time = 1ms, .segment_bytes = std::size_t{256} << 10};
+  return {.level = level,
+          .group_time = 1ms,
+          .segment_bytes = std::size_t{256} << 10,
+          .checkpoint_bytes = std::uint64_t{128} << 10};
 }
 
 [[noreturn]] void child(std::size_t which, const std::string& directory, durability level,
@@ -287,6 +291,11 @@ db::storage_options options_of(durability level) {
     for (;;) {
       std::this_thread::sleep_for(5ms);
       if (level == durability::none) continue;
+      // In every other life the database alone writes checkpoints.
+      if (life % 2 == 0) {
+        shared.own_checkpoints.store(running->db().automatic_checkpoints().written);
+        continue;
+      }
       running->db().checkpoint();
       shared.checkpoints.fetch_add(1);
     }
@@ -404,7 +413,7 @@ class loop {
     if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) return "the child ended by itself";
     ++now.runs;
     now.transactions += shared_->transactions.load();
-    now.checkpoints += shared_->checkpoints.load();
+    now.checkpoints += shared_->checkpoints.load() + shared_->own_checkpoints.load();
     if (wanted_.lose_log) cut_newest(now.directory);
     std::string wrong;
     try {

@@ -108,6 +108,13 @@ TYPED_TEST(DatabaseMisuse, AfterClose) {
   EXPECT_TRUE(is(code_of([&] { db.checkpoint(); }), std::errc::operation_canceled));
   misuse_row("database::checkpoint", misuse::closed_object,
              "after close(): throws std::system_error (operation_canceled)");
+  faulty_disk copy;
+  EXPECT_TRUE(
+      is(code_of([&] { db.backup(copy.private_directory()); }), std::errc::operation_canceled));
+  EXPECT_TRUE(copy.names().empty());
+  misuse_row("database::backup", misuse::closed_object,
+             "after close(): throws std::system_error (operation_canceled); the directory stays "
+             "empty");
   db.wait_durable();
   misuse_row("database::wait_durable", misuse::closed_object,
              "after close(): returns; all is durable");
@@ -119,7 +126,8 @@ TYPED_TEST(DatabaseMisuse, AfterClose) {
   db.collect();
   EXPECT_GT(db.stats().commits, 0U);
   static_cast<void>(db.protocol());
-  for (const char* const function : {"collect", "stats", "protocol"}) {
+  EXPECT_EQ(db.automatic_checkpoints().failed, 0U);
+  for (const char* const function : {"automatic_checkpoints", "collect", "stats", "protocol"}) {
     misuse_row("database::" + std::string(function), misuse::closed_object,
                "after close(): works as before");
   }
@@ -140,6 +148,16 @@ TYPED_TEST(DatabaseMisuse, WithoutADirectory) {
   misuse_row("database::checkpoint", misuse::closed_object,
              "without a directory, or with level none: throws std::system_error "
              "(operation_not_supported)");
+  faulty_disk copy;
+  EXPECT_TRUE(is(code_of([&] { memory.db.backup(copy.private_directory()); }),
+                 std::errc::operation_not_supported));
+  EXPECT_TRUE(copy.names().empty());
+  misuse_row("database::backup", misuse::closed_object,
+             "without a directory, or with level none: throws std::system_error "
+             "(operation_not_supported)");
+  EXPECT_EQ(memory.db.automatic_checkpoints().written, 0U);
+  misuse_row("database::automatic_checkpoints", misuse::closed_object,
+             "without a directory, or with level none: returns counts of 0");
   EXPECT_THROW(memory.db.open(this->disk_.directory()), std::logic_error);
   EXPECT_EQ(memory.balance(1), 5);
   misuse_row("database::open", misuse::bad_argument,
@@ -277,6 +295,9 @@ TYPED_TEST(DatabaseMisuse, AllOthersInATransaction) {
   auto& db = open->db;
   const auto all = [&](const std::string& where) {
     static_cast<void>(db.checkpoint());
+    faulty_disk copy;
+    EXPECT_GT(db.backup(copy.private_directory()).bytes, 0U);
+    EXPECT_EQ(db.automatic_checkpoints().failed, 0U);
     db.wait_durable();
     db.collect();
     EXPECT_GT(db.stats().commits, 0U);
@@ -311,9 +332,12 @@ TYPED_TEST(DatabaseMisuse, AllOthersInATransaction) {
              "rolls back; it may be used");
   misuse_row("database::checkpoint", misuse::reentrance,
              "from within a transaction: writes what is committed, without that transaction");
+  misuse_row("database::backup", misuse::reentrance,
+             "from within a transaction: writes what is committed, without that transaction");
   misuse_row("database::wait_durable", misuse::reentrance,
              "from within a transaction: waits for what is committed, without that transaction");
-  for (const char* const function : {"find_table", "collect", "stats", "protocol"}) {
+  for (const char* const function :
+       {"automatic_checkpoints", "find_table", "collect", "stats", "protocol"}) {
     misuse_row("database::" + std::string(function), misuse::reentrance,
                "from within a transaction: works as usual");
   }
@@ -323,6 +347,17 @@ TYPED_TEST(DatabaseMisuse, TheDatabaseDestroyedInATransaction) {
   undefined_row("database::~database", misuse::reentrance, "while a transaction runs",
                 "elidex/database.hpp",
                 "No transaction may be running when a database is destroyed");
+}
+
+TYPED_TEST(DatabaseMisuse, ABackupIntoADirectoryWithFiles) {
+  const auto open = this->opened();
+  faulty_disk other;  // its directory has a file of somebody else
+  EXPECT_TRUE(
+      is(code_of([&] { open->db.backup(other.directory()); }), std::errc::directory_not_empty));
+  EXPECT_TRUE(other.names().empty());
+  misuse_row("database::backup", misuse::bad_argument,
+             "a directory with files: throws std::system_error (directory_not_empty) and changes "
+             "nothing");
 }
 
 // --- exceptions ---

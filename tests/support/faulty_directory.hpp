@@ -137,12 +137,14 @@ class faulty_disk {
 
   class directory_of final : public log_directory {
    public:
-    explicit directory_of(std::shared_ptr<state> disk) : disk_(std::move(disk)) {}
+    explicit directory_of(std::shared_ptr<state> disk, bool shared = true)
+        : disk_(std::move(disk)), shared_(shared) {}
 
     std::vector<std::string> names(std::error_code& error) override {
       const std::lock_guard guard(disk_->mutex);
       error.clear();
-      std::vector<std::string> found{".", "..", "somebody else's"};
+      std::vector<std::string> found{".", ".."};
+      if (shared_) found.emplace_back("somebody else's");
       for (const auto& [name, content] : disk_->names) found.push_back(name);
       return found;
     }
@@ -204,6 +206,7 @@ class faulty_disk {
     }
 
     std::shared_ptr<state> disk_;
+    bool shared_;
   };
 
  public:
@@ -218,6 +221,10 @@ class faulty_disk {
     fn(state_->faults);
   }
   std::unique_ptr<log_directory> directory() { return std::make_unique<directory_of>(state_); }
+  // The same without somebody else's file.
+  std::unique_ptr<log_directory> private_directory() {
+    return std::make_unique<directory_of>(state_, false);
+  }
   std::uint64_t operations() const {
     const std::lock_guard guard(state_->mutex);
     return state_->operations;

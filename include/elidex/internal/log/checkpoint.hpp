@@ -6,6 +6,8 @@
 //   for (each table) for (each row) checkpoint.add_row(table, key, row, stamp);
 //   checkpoint.finish();                         // without it no file is left behind
 //
+//   checkpoint_writer backup(log, other.get());  // the same into another directory, with the log
+//
 // The rows may be read at different moments, so the file may hold a state that the store never had
 // (a fuzzy checkpoint). The caller guarantees:
 // - add_row() gets a row that a commit has installed, with that commit's stamp, and both are read
@@ -47,6 +49,11 @@
 // the writer removes older checkpoints, and the segments whose entries are all of groups before B.
 // It never removes the segment that is being written, so up to segment_bytes of old entries stay.
 //
+// A backup is a checkpoint in another directory, and a copy of the log from B on (backup.hpp). The
+// copy begins after the wait for durable_group() >= C, so it has all of the log up to C, and D >= C
+// for whoever opens the copy. The log's own directory does not change. No checkpoint can remove a
+// segment during the copy, because this one is still being written.
+//
 // Sources: the argument is Silo's of recovery by the larger TID. Silo keeps erases as absent
 // records. Here the log's order replaces them. Fuzzy checkpoints: Zheng et al., "Fast Databases
 // with Fast Durability and Recovery Through Multicore Parallelism" (SiloR), OSDI 2014.
@@ -75,7 +82,8 @@ struct finished_checkpoint {
 
 class checkpoint_writer {
  public:
-  explicit checkpoint_writer(redo_log& log);
+  // With `backup`, an empty directory, everything is written there.
+  explicit checkpoint_writer(redo_log& log, log_directory* backup = nullptr);
   ~checkpoint_writer();
   checkpoint_writer(const checkpoint_writer&) = delete;
   checkpoint_writer& operator=(const checkpoint_writer&) = delete;
@@ -83,14 +91,16 @@ class checkpoint_writer {
   void add_row(std::uint32_t table, std::string_view key, std::string_view row,
                std::uint64_t stamp);
 
-  // Also waits for the end of a group. To be called once.
+  // Also waits for the end of a group. To be called once. A backup's bytes include the log.
   finished_checkpoint finish();
 
  private:
+  log_directory& directory() const;
   void write_block();
   void remove_older(finished_checkpoint& report);
 
   redo_log& log_;
+  log_directory* const backup_;
   std::uint64_t number_ = 0;
   std::uint64_t first_group_ = 0;    // B
   std::uint64_t first_segment_ = 0;  // the first that has groups from B on

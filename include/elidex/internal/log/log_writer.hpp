@@ -68,6 +68,9 @@ class log_writer {
   // The last group that has entries and is synced.
   std::uint64_t last_group();
 
+  // Of all segments that this writer has begun. The caller is the thread that writes.
+  std::uint64_t written_bytes() const noexcept { return full_segments_bytes_ + segment_->size(); }
+
   log_directory& directory() noexcept { return directory_; }
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
   // Returns the next checkpoint's number, or 0 while another one is being written.
@@ -82,6 +85,7 @@ class log_writer {
   const std::uint64_t fingerprint_;
   const std::size_t segment_bytes_;
   std::unique_ptr<block_file> segment_;
+  std::uint64_t full_segments_bytes_ = 0;
   std::uint64_t group_ = 0;   // the last group of the present batch
   std::uint64_t synced_ = 0;  // the last group that has records and is synced
   end_counts counts_;

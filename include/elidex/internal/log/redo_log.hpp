@@ -161,6 +161,14 @@ class redo_log {
   // will. Not to be called from inside a commit.
   void wait_durable(std::uint64_t group);
 
+  // The bytes that this log has written to segments.
+  std::uint64_t written_bytes() const noexcept { return written_.load(); }
+  // Returns when written_bytes() has reached `bytes`, or at the deadline. Returns false after
+  // end_wait(), or if the log has failed. One thread at a time: that of automatic_checkpoints.hpp.
+  static constexpr std::uint64_t no_bytes = ~std::uint64_t{0};  // never reached
+  bool wait_until_written(std::uint64_t bytes, futex_deadline deadline);
+  void end_wait() noexcept;
+
   // Makes everything that was kept durable, and ends the logger. Throws std::system_error if that
   // failed now or earlier. A second call does nothing. No commit may be running.
   void close();
@@ -188,6 +196,7 @@ class redo_log {
   slot& take_slot();
   void run() noexcept;
   void finish_batch();
+  void wake_growth() noexcept;
   void publish(std::uint64_t group) noexcept;
   void fail(std::error_code error, const char* what) noexcept;
   bool is_parents() const noexcept { return made_in_ != fork_generation(); }
@@ -211,6 +220,10 @@ class redo_log {
   std::atomic<std::uint64_t> wanted_{0};  // a group that a thread waits for
   futex_word work_{0};                    // counts reasons for the logger to look again
   futex_word progress_{0};                // counts reasons for waiters to look again
+  std::atomic<std::uint64_t> written_{0};
+  std::atomic<std::uint64_t> wake_at_{no_bytes};  // the value of written_ that a thread waits for
+  futex_word growth_{0};                          // counts reasons for that thread to look again
+  std::atomic<bool> wait_ended_{false};
   std::atomic<bool> stop_{false};
   std::atomic<bool> failed_{false};
   std::error_code failure_;  // written before failed_

@@ -5,9 +5,12 @@
 //   storage kept(open_log_directory("bank"), {.level = durability::sync}, clock, tables, make);
 //   redo_log::worker me(*kept.log());                      // transaction_context.hpp, log_with()
 //   kept.checkpoint([&] { return tables; });
+//   kept.write_checkpoints_by_itself([&] { return tables; });
+//   kept.backup("copy", [&] { return tables; });
+//   kept.close();
 //
 // Thread-safety: the constructor runs before any other thread has the tables. Any thread may call
-// checkpoint(). Any thread may call declare(), one at a time.
+// checkpoint() and backup(). Any thread may call declare(), one at a time.
 // Errors: log_error and std::system_error (recovery.hpp, redo_log.hpp, checkpoint.hpp),
 // unknown_table, schema_mismatch, std::length_error for more than 2^20 tables, std::bad_alloc.
 // duplicate_key if two rows have the same value in a new unique index. std::out_of_range and
@@ -41,11 +44,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "elidex/internal/log/automatic_checkpoints.hpp"
 #include "elidex/internal/log/checkpoint.hpp"
 #include "elidex/internal/log/recovery.hpp"
 #include "elidex/internal/log/redo_log.hpp"
@@ -61,6 +66,11 @@ struct storage_options {
   // this time and of one fsync.
   std::chrono::microseconds group_time{10'000};
   std::size_t segment_bytes = std::size_t{64} << 20;  // the approximate size of a segment
+  // The database writes a checkpoint by itself when the log has grown by this many bytes since the
+  // last one, and by at least the last one's size. 0: never.
+  std::uint64_t checkpoint_bytes = std::uint64_t{256} << 20;
+  // The same when the last one is older than this and something has been logged since. 0: never.
+  std::chrono::milliseconds checkpoint_time{0};
 };
 
 // A table as the directory describes it.
@@ -75,6 +85,7 @@ class storage {
  public:
   // Returns a new table, which lives as long as the others.
   using table_maker = std::function<table_base*(const table_description&)>;
+  using table_list = std::function<std::vector<table_base*>()>;
 
   // `dropped`: names of tables to drop, if the directory has them.
   // `make` creates the directory's other tables that are not in `tables`. Without `make`, such a
@@ -91,7 +102,16 @@ class storage {
   // Writes all rows, while transactions run. It calls `tables` after the checkpoint has begun: a
   // table that is declared later is in the log that is kept. Throws std::system_error
   // (operation_not_supported) with level none.
-  finished_checkpoint checkpoint(const std::function<std::vector<table_base*>()>& tables);
+  finished_checkpoint checkpoint(const table_list& tables);
+  // The same into another directory, with the log that belongs to it. The directory must be empty,
+  // or not exist. After an error it is empty again, if its files can be removed.
+  finished_checkpoint backup(const std::string& directory, const table_list& tables);
+  finished_checkpoint backup(std::unique_ptr<log_directory> to, const table_list& tables);
+  // Begins the checkpoints that the options ask for, if there is a log.
+  void write_checkpoints_by_itself(table_list tables);
+  automatic_checkpoints_report automatic() const;
+  // Ends them, makes all commits durable and ends the log.
+  void close();
 
  private:
   class loading;
@@ -100,13 +120,19 @@ class storage {
             const table_maker* make);
 
   void assign_number(table_base& made);
+  void check_has_log(const char* function) const;
+  std::unique_lock<std::mutex> turn_of_caller();
+  static void write_all(checkpoint_writer& to, const table_list& tables);
+  automatic_checkpoints::found_files sizes_of_files();
 
+  const automatic_checkpoints::limits limits_;
   std::unique_ptr<log_directory> directory_;  // null with level none
   commit_clock& clock_;
   recovered_log found_;
   std::uint32_t tables_ = 0;  // how many numbers are assigned
   std::optional<redo_log> log_;
   std::optional<redo_log::worker> catalog_;
+  std::optional<automatic_checkpoints> automatic_;
 };
 
 }  // namespace elidex::internal

@@ -21,6 +21,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <thread>
 
 namespace elidex::internal {
 
@@ -43,6 +44,9 @@ inline bool may_be_here(std::uint32_t slot, std::uint64_t generation) noexcept {
   return generation == fork_generation() ||
          slot == slot_of_forking_thread.load(std::memory_order_relaxed);
 }
+
+// Drops the handle of a thread that only the parent has: it can be neither joined nor detached.
+void abandon(std::thread&& thread) noexcept;
 
 // Registers the handler once. The library also calls it at program start. Returns false if the
 // registration failed.
