@@ -35,12 +35,14 @@
 //   upsert(table, key, row)     writes the row whether or not the key is present
 //   update(table, key, fn)      calls fn(row&); returns whether the key is present
 //   erase(table, key)           returns whether the key was present
+//   erase(table, bounds)        erases the rows of a range, and returns their number
+//   multi_get(table, keys)      returns a std::vector with what get() returns for each key
 //   scan(table, bounds, fn)     calls fn(key, row) for the keys of a range (bounds.hpp), in
 //                               ascending or descending order. fn may return false to end the scan
 //   scan(table, from, to, fn)   scans the keys of between(from, to)
 //   scan(table, key, fn)        scans the keys of from(key)
 //
-// The transaction of read_only() offers get() and scan().
+// The transaction of read_only() offers get(), multi_get() and scan().
 //
 // Isolation: serializable by default. Commits are strictly serializable: transact() and read_only()
 // see what was committed before they were called. read_only() sees a snapshot. It never aborts, and
@@ -96,6 +98,7 @@
 //   schema_mismatch        the table exists with other key or row types. open() compares the names
 //                          and types of columns, and for types without ELIDEX_ROW the size
 //   row_too_large          a row exceeds its table's row size, or 16 MiB
+//   timed_out, canceled    transact() has passed its deadline, or was told to stop
 //   forked_child           see fork() below
 // Others:
 //   log_error              of elidex::db, from open(): a damaged directory or another version of
@@ -144,6 +147,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -152,6 +156,7 @@
 #include <new>
 #include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -216,6 +221,7 @@ using internal::two_phase_locking;
 using internal::two_phase_transaction;
 
 // Errors.
+using internal::canceled;
 using internal::duplicate_key;
 using internal::error;
 using internal::forked_child;
@@ -224,6 +230,7 @@ using internal::log_error;
 using internal::log_problem;
 using internal::row_too_large;
 using internal::schema_mismatch;
+using internal::timed_out;
 using internal::unknown_table;
 
 }  // namespace db
@@ -235,6 +242,19 @@ struct ordered_map_indexes {
   template <class Key>
   using map = internal::ordered_tree<Key, internal::record*>;
 };
+
+namespace db {
+// How transact() runs a function.
+struct transact_options {
+  isolation level = isolation::serializable;
+  // After this moment transact() does not run the function again, and throws timed_out. A commit
+  // that has begun completes, and a function that is running is not interrupted. Under two-phase
+  // locking a wait for a lock ends at this moment.
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+  // After a request to stop, transact() does not run the function again, and throws canceled.
+  std::stop_token stop = {};
+};
+}  // namespace db
 
 // The counts of a database's transactions.
 struct database_stats {
@@ -436,13 +456,20 @@ class basic_database {
   // failed, or the transaction writes after close().
   template <class Fn>
   auto transact(isolation level, Fn&& fn) {
+    return transact(db::transact_options{.level = level}, std::forward<Fn>(fn));
+  }
+  // The same until a deadline or a request to stop. Both are checked before each run of fn, so the
+  // function may not run at all. Throws db::timed_out or db::canceled; nothing is committed then.
+  template <class Fn>
+  auto transact(const db::transact_options& options, Fn&& fn) {
     using result = std::remove_cvref_t<std::invoke_result_t<Fn&, transaction&>>;
     const borrowed_memory memory(*this);
     for (internal::backoff wait;; wait.once()) {
       std::conditional_t<std::is_void_v<result>, std::monostate, std::optional<result>> kept;
       std::uint64_t group = 0;
+      check_may_run(options);
       {
-        transaction t = begin(memory.notes(), level);
+        transaction t = begin(memory.notes(), options);
         if (memory.log() != nullptr) access::context(t).log_with(*memory.log());
         try {
           if constexpr (std::is_void_v<result>) {
@@ -530,6 +557,7 @@ class basic_database {
   // fewer instructions than 1024, and 256 takes 9 % fewer.
   static constexpr std::size_t erases_per_collection = 128;
 
+  static constexpr auto no_deadline = std::chrono::steady_clock::time_point::max();
   static constexpr const char* not_opened =
       "elidex::database: open() has failed (expected: destroy this database and create another)";
 
@@ -686,11 +714,21 @@ class basic_database {
       return {};
     }
   }
-  transaction begin(typename transaction::memory& notes, isolation level) {
-    if constexpr (requires { commit_.begin(notes, level, clock_, this); }) {
-      return commit_.begin(notes, level, clock_, this);
+  static void check_may_run(const db::transact_options& options) {
+    if (options.stop.stop_requested()) throw db::canceled("elidex: transact() was told to stop");
+    if (options.deadline != no_deadline && std::chrono::steady_clock::now() >= options.deadline)
+      throw db::timed_out("elidex: transact() has passed its deadline");
+  }
+  transaction begin(typename transaction::memory& notes, const db::transact_options& options) {
+    using std::chrono::nanoseconds;
+    if constexpr (requires { commit_.begin(notes, options.level, clock_, this, nanoseconds()); }) {
+      const nanoseconds left =
+          options.deadline == no_deadline
+              ? nanoseconds::max()
+              : std::max(options.deadline - std::chrono::steady_clock::now(), nanoseconds::zero());
+      return commit_.begin(notes, options.level, clock_, this, left);
     } else {
-      return db::transaction(notes, level, this);
+      return db::transaction(notes, options.level, this);
     }
   }
   // Returns whether the reads of a function that threw were consistent, so that its exception

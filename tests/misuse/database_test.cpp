@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <system_error>
 
@@ -358,6 +359,19 @@ TYPED_TEST(DatabaseMisuse, ABackupIntoADirectoryWithFiles) {
   misuse_row("database::backup", misuse::bad_argument,
              "a directory with files: throws std::system_error (directory_not_empty) and changes "
              "nothing");
+}
+
+TYPED_TEST(DatabaseMisuse, ATransactionThatMayNotRun) {
+  const auto open = this->opened();
+  const auto never = [](auto&) { ADD_FAILURE(); };
+  EXPECT_THROW(open->db.transact({.deadline = std::chrono::steady_clock::now()}, never),
+               db::timed_out);
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THROW(open->db.transact({.stop = stop.get_token()}, never), db::canceled);
+  misuse_row("database::transact", misuse::bad_argument,
+             "a deadline that has passed, or a request to stop: throws db::timed_out or "
+             "db::canceled without running the function");
 }
 
 // --- exceptions ---

@@ -272,9 +272,12 @@ TEST_F(IndexedTableMisuse, BoundsThatLeaveNothing) {
     const auto fails = [](auto&&...) { ADD_FAILURE(); };
     by.scan(t, by_number, between(200, 0), fails);
     by.scan(t, by_number, closed(200, 0).descending(), fails);
+    EXPECT_EQ(by.erase(t, between(2, 1)), 0U);
   });
-  misuse_row("indexed_table::scan", misuse::bad_argument,
-             "an upper bound that is less than the lower one: an empty range");
+  for (const char* const function : {"scan", "erase"}) {
+    misuse_row("indexed_table::" + std::string(function), misuse::bad_argument,
+               "an upper bound that is less than the lower one: an empty range");
+  }
 }
 
 TEST_F(IndexedTableMisuse, FunctionsUseTheTable) {

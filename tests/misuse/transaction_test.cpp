@@ -1,6 +1,7 @@
 // What a transaction does when it is misused: optimistic, two-phase, and snapshots.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -118,7 +119,8 @@ TYPED_TEST(TransactionMisuse, SnapshotsScanThrows) {
 TYPED_TEST(TransactionMisuse, UpdatesFunctionUsesTheTransaction) {
   this->store.transact([&](auto& t) {
     EXPECT_TRUE(t.update(this->accounts, 1, [&](account& row) {
-      row.balance += t.get(this->accounts, 2)->balance;
+      row.balance += t.multi_get(this->accounts, std::array{2, 3})[0]->balance;
+      EXPECT_EQ(t.get(this->accounts, 3)->balance, 10);
       t.insert(this->accounts, 9, account{90});
       t.upsert(this->accounts, 2, account{20});
       EXPECT_TRUE(t.update(this->accounts, 3, [](account& other) { other.balance = 30; }));
@@ -132,7 +134,7 @@ TYPED_TEST(TransactionMisuse, UpdatesFunctionUsesTheTransaction) {
   EXPECT_EQ(this->balance(2), -1);
   EXPECT_EQ(this->balance(3), 30);
   EXPECT_EQ(this->balance(9), 90);
-  for (const char* const function : {"get", "insert", "upsert", "erase", "scan", "update"}) {
+  for (const char* const function : {"get", "multi_get", "insert", "upsert", "erase", "scan", "update"}) {
     misuse_row(this->named(function), misuse::reentrance,
                "from update()'s function, for other rows: works as usual");
   }
@@ -170,6 +172,7 @@ TYPED_TEST(TransactionMisuse, ScansFunctionChangesTheTable) {
       t.scan(this->accounts, 0, 100, [&](std::uint64_t key, const account&) {
         seen.push_back(key);
         EXPECT_TRUE(t.get(this->accounts, key));
+        EXPECT_TRUE(t.multi_get(this->accounts, std::array{key})[0]);
         if (key == 9) return;
         if (key == 1) t.erase(this->accounts, 2);
         if (key == 1) t.insert(this->accounts, 9, account{90});
@@ -188,7 +191,7 @@ TYPED_TEST(TransactionMisuse, ScansFunctionChangesTheTable) {
       this->named("scan"), misuse::reentrance,
       "its function may use the transaction: a row that it has erased no longer comes, one that "
       "it inserts ahead may come or not");
-  for (const char* const function : {"get", "insert", "erase"}) {
+  for (const char* const function : {"get", "multi_get", "insert", "erase"}) {
     misuse_row(this->named(function), misuse::reentrance, "from scan()'s function: works as usual");
   }
 }
@@ -199,6 +202,7 @@ TYPED_TEST(TransactionMisuse, SnapshotFromItsScansFunction) {
     t.scan(this->accounts, 0, [&](std::uint64_t key, const account&) {
       seen.push_back(key);
       EXPECT_EQ(t.get(this->accounts, 3)->balance, 10);
+      EXPECT_EQ(t.multi_get(this->accounts, std::array{3})[0]->balance, 10);
       t.scan(this->accounts, 0, 2, [](std::uint64_t, const account&) {});
       this->store.transact([&](auto& u) { u.erase(this->accounts, 3); });
       this->store.collect();
@@ -206,7 +210,7 @@ TYPED_TEST(TransactionMisuse, SnapshotFromItsScansFunction) {
   });
   EXPECT_EQ(seen, (std::vector<std::uint64_t>{1, 2, 3}));
   EXPECT_EQ(this->balance(3), -1);
-  for (const char* const function : {"get", "scan"}) {
+  for (const char* const function : {"get", "multi_get", "scan"}) {
     misuse_row("snapshot_transaction::" + std::string(function), misuse::reentrance,
                "from scan()'s function: works as usual and reads the same snapshot, without later "
                "commits");
@@ -216,7 +220,7 @@ TYPED_TEST(TransactionMisuse, SnapshotFromItsScansFunction) {
 // --- after the end, and on other threads ---
 
 TYPED_TEST(TransactionMisuse, AfterItsFunctionOrOnAnotherThread) {
-  for (const char* const function : {"get", "insert", "upsert", "update", "erase", "scan"}) {
+  for (const char* const function : {"get", "multi_get", "insert", "upsert", "update", "erase", "scan"}) {
     undefined_row(this->named(function), misuse::closed_object,
                   "used after the function that received the transaction has returned",
                   "elidex/database.hpp",
@@ -225,7 +229,7 @@ TYPED_TEST(TransactionMisuse, AfterItsFunctionOrOnAnotherThread) {
                   "called on another thread's transaction", TypeParam::header,
                   "Thread-safety: belongs to one thread");
   }
-  for (const char* const function : {"get", "scan"}) {
+  for (const char* const function : {"get", "multi_get", "scan"}) {
     const std::string snapshot = "snapshot_transaction::";
     constexpr std::string_view header = "elidex/internal/txn/snapshot_transaction.hpp";
     undefined_row(snapshot + function, misuse::closed_object,
@@ -248,6 +252,8 @@ TYPED_TEST(TransactionMisuse, TablesOfAnotherDatabase) {
   const auto nothing = [](auto&&...) {};
   const auto expect_refused = [&](auto& t, auto& table, const auto& row) {
     EXPECT_THROW(t.get(table, 1), std::logic_error);
+    EXPECT_THROW(t.multi_get(table, std::array{1}), std::logic_error);
+    EXPECT_THROW(t.erase(table, all), std::logic_error);
     EXPECT_THROW(t.scan(table, 1, nothing), std::logic_error);
     EXPECT_THROW(t.scan(table, 1, 2, nothing), std::logic_error);
     EXPECT_THROW(t.insert(table, 1, row), std::logic_error);
@@ -263,6 +269,7 @@ TYPED_TEST(TransactionMisuse, TablesOfAnotherDatabase) {
   EXPECT_EQ(this->balance(1), 11);
   this->store.read_only([&](auto& t) {
     EXPECT_THROW(t.get(others, 1), std::logic_error);
+    EXPECT_THROW(t.multi_get(others, std::array{1}), std::logic_error);
     EXPECT_THROW(t.scan(others, 1, nothing), std::logic_error);
     EXPECT_THROW(t.scan(rows, 1, 2, nothing), std::logic_error);
     EXPECT_EQ(t.get(this->accounts, 1)->balance, 11);
@@ -270,10 +277,10 @@ TYPED_TEST(TransactionMisuse, TablesOfAnotherDatabase) {
   other.read_only([&](auto& t) { EXPECT_FALSE(t.get(others, 1)); });
   constexpr std::string_view refused =
       "a table of another database: throws std::logic_error; the transaction may continue";
-  for (const char* const function : {"get", "insert", "upsert", "update", "erase", "scan"}) {
+  for (const char* const function : {"get", "multi_get", "insert", "upsert", "update", "erase", "scan"}) {
     misuse_row(this->named(function), misuse::wrong_handle, refused);
   }
-  for (const char* const function : {"get", "scan"}) {
+  for (const char* const function : {"get", "multi_get", "scan"}) {
     misuse_row("snapshot_transaction::" + std::string(function), misuse::wrong_handle, refused);
   }
 }
@@ -289,6 +296,7 @@ TYPED_TEST(TransactionMisuse, KeysThatAreThereOrCannotBe) {
     EXPECT_THROW(t.insert(small, 256, account{}), std::out_of_range);
     EXPECT_THROW(t.upsert(small, -1, account{}), std::out_of_range);
     EXPECT_THROW(t.get(small, 256), std::out_of_range);
+    EXPECT_THROW(t.multi_get(small, std::array{1, 256}), std::out_of_range);
     EXPECT_THROW(t.update(small, 256, [](account&) {}), std::out_of_range);
     EXPECT_THROW(t.erase(small, 256), std::out_of_range);
     EXPECT_THROW(t.scan(small, 256, [](auto&&...) {}), std::out_of_range);
@@ -300,15 +308,17 @@ TYPED_TEST(TransactionMisuse, KeysThatAreThereOrCannotBe) {
              "a key that is there: throws db::duplicate_key; the transaction may continue");
   this->store.read_only([&](auto& t) {
     EXPECT_THROW(t.get(small, 256), std::out_of_range);
+    EXPECT_THROW(t.multi_get(small, std::array{1, 256}), std::out_of_range);
     EXPECT_THROW(t.scan(small, 256, [](auto&&...) {}), std::out_of_range);
   });
   constexpr std::string_view out_of_range =
       "a number outside the range of the table's key type: throws std::out_of_range; the "
       "transaction may continue";
-  for (const char* const function : {"get", "insert", "upsert", "update", "erase", "scan"}) {
+  for (const char* const function : {"get", "multi_get", "insert", "upsert", "update", "erase", "scan"}) {
     misuse_row(this->named(function), misuse::bad_argument, out_of_range);
   }
   misuse_row("snapshot_transaction::get", misuse::bad_argument, out_of_range);
+  misuse_row("snapshot_transaction::multi_get", misuse::bad_argument, out_of_range);
   misuse_row("snapshot_transaction::scan", misuse::bad_argument, out_of_range);
 }
 
@@ -321,9 +331,11 @@ TYPED_TEST(TransactionMisuse, BoundsThatLeaveNothing) {
     t.scan(this->accounts, below(-1), fails);
   };
   this->store.transact(look);
+  EXPECT_EQ(this->store.transact([&](auto& t) { return t.erase(this->accounts, between(3, 1)); }),
+            0U);
   this->store.read_only(look);
   for (const std::string& function :
-       {this->named("scan"), std::string("snapshot_transaction::scan")}) {
+       {this->named("scan"), this->named("erase"), std::string("snapshot_transaction::scan")}) {
     misuse_row(function, misuse::bad_argument,
                "an upper bound that is less than the lower one: an empty range");
   }
@@ -334,6 +346,7 @@ TYPED_TEST(TransactionMisuse, KeysThatAreTooLong) {
   const std::string key((std::size_t{64} << 10) + 1, 'k');
   this->store.transact([&](auto& t) {
     EXPECT_THROW(t.get(named, key), std::invalid_argument);
+    EXPECT_THROW(t.multi_get(named, std::array{std::string("short"), key}), std::invalid_argument);
     EXPECT_THROW(t.upsert(named, key, account{}), std::invalid_argument);
     EXPECT_THROW(t.insert(named, key, account{}), std::invalid_argument);
     EXPECT_THROW(t.erase(named, key), std::invalid_argument);
@@ -344,9 +357,10 @@ TYPED_TEST(TransactionMisuse, KeysThatAreTooLong) {
   });
   this->store.read_only([&](auto& t) {
     EXPECT_THROW(t.get(named, key), std::invalid_argument);
+    EXPECT_THROW(t.multi_get(named, std::array{std::string("short"), key}), std::invalid_argument);
     EXPECT_EQ(t.get(named, "short")->balance, 7);
   });
-  for (const char* const function : {"get", "insert", "upsert", "update", "erase", "scan"}) {
+  for (const char* const function : {"get", "multi_get", "insert", "upsert", "update", "erase", "scan"}) {
     misuse_row(
         this->named(function), misuse::bad_argument,
         "a string key over 64 KiB: throws std::invalid_argument; the transaction may continue");

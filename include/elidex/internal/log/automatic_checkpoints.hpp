@@ -1,10 +1,10 @@
 // Checkpoints that the database writes by itself: a thread writes one when the log has grown enough
 // or when some time has passed.
 //
-//   automatic_checkpoints by_itself(log, {.bytes = 256 << 20}, there, [&] { return write(); });
-//   by_itself.note(finished, bytes_before);  // somebody else has written a checkpoint
-//   by_itself.report().failure;              // why the last attempt failed, if it did
-//   by_itself.stop();                        // before the log is closed
+//   automatic_checkpoints own(log, {.bytes = 256 << 20}, there, [&] { return write(); });
+//   own.note(finished, bytes_before);  // somebody else has written a checkpoint
+//   own.report().failure;              // why the last attempt failed, if it did
+//   own.stop();                        // before the log is closed
 //
 // Thread-safety: any thread may call report() and note(). stop() and the destructor have one caller.
 // Lifetime: the log outlives the object. After stop() has returned, no checkpoint is being written.

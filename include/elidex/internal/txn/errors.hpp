@@ -38,6 +38,16 @@ class row_too_large : public error {
   using error::error;
 };
 
+// transact() with a deadline has passed it without a commit. The transaction is rolled back.
+class timed_out : public error {
+  using error::error;
+};
+
+// transact() was told to stop. The transaction is rolled back.
+class canceled : public error {
+  using error::error;
+};
+
 // In a child of fork(): the call would write to a log that the parent opened. The parent's logger
 // thread does not exist in the child, and the files belong to the parent. Nothing has been written
 // or committed.

@@ -173,6 +173,13 @@ class indexed_table {
     return true;
   }
 
+  // Erases the rows of a range of keys, and their entries. Returns their number.
+  template <class Transaction, class Bounds>
+    requires bounds_of<Bounds, key_type>
+  std::size_t erase(Transaction& t, const Bounds& which) const {
+    return erase_range(t, table_, which, [&](const key_type& key) { erase(t, key); });
+  }
+
   // Calls fn(key, row) for the rows with that value, in the order of their keys. fn may return
   // false to end the search. Works in snapshots, too.
   template <class Transaction, class Value, class Fn>

@@ -16,8 +16,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "elidex/internal/memory/epoch.hpp"
@@ -62,6 +64,17 @@ class snapshot_transaction : public table_scans<snapshot_transaction> {
       const typename Table::key_argument key = key_words<typename Table::key_type>::of(one->key());
       return visits_on(fn, key, *row);
     });
+  }
+  template <class Table>
+  void get_all(const Table& table, std::span<const typename Table::key_argument> keys,
+               std::span<std::optional<typename Table::row_type>> rows) {
+    table.check_owner(database_);
+    const epoch_pin pinned;
+    std::vector<std::optional<record*>> found(keys.size());
+    table.find_all(keys, found);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (found[i]) rows[i] = read(table, **found[i]);
+    }
   }
   template <class Table>
   std::optional<typename Table::row_type> read(const Table& table, const record& from) {

@@ -408,6 +408,15 @@ class keyed_table : public table_base {
     const auto found = map_.get(key);
     return found ? *found : nullptr;
   }
+  // The same for several keys.
+  void find_all(std::span<const key_argument> keys, std::span<std::optional<record*>> found) const {
+    if constexpr (requires { map_.multi_get(keys, found); }) {
+      map_.multi_get(keys, found);
+    } else {
+      std::transform(keys.begin(), keys.end(), found.begin(),
+                     [this](key_argument key) { return map_.get(key); });
+    }
+  }
   // Returns the record of `key`, and makes one if there is none, for a row of so many words.
   // `likely` only affects speed: it chooses what is tried first. prepare(record&) runs on each new
   // record before it becomes visible. It may run several times, and may throw.

@@ -1,21 +1,31 @@
-// The forms in which a transaction offers scans of a table.
+// What a transaction offers for several keys of a table.
 //
-//   class transaction : public table_scans<transaction> { ... };  // has scan_range()
+//   class transaction : public table_scans<transaction> { ... };  // has scan_range() and get_all()
 //   t.scan(accounts, between(10, 20), fn);                        // calls scan_range()
+//   t.multi_get(accounts, std::array{1, 7, 9});                   // calls get_all()
 //
 // Thread-safety: as the transaction's.
 // Errors: std::out_of_range for a key outside the table's key type, std::bad_alloc, and those of
-// scan_range().
+// scan_range() and get_all().
 #pragma once
 
+#include <concepts>
+#include <cstddef>
+#include <optional>
+#include <ranges>
+#include <span>
+#include <string_view>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "elidex/internal/tree/map_bounds.hpp"
 #include "elidex/internal/txn/table.hpp"
 
 namespace elidex::internal {
 
-// Transaction has scan_range(table, range, fn). The range lives until scan_range() returns.
+// Transaction has scan_range(table, range, fn) and get_all(table, keys, found). The range and the
+// keys live until the function returns.
 template <class Transaction>
 class table_scans {
  public:
@@ -42,9 +52,35 @@ class table_scans {
     range.upper.emplace(keys::argument_of(to));
     self().scan_range(table, range, fn);
   }
+  // Returns what get() returns for each key, in the order of `keys`, a range. The look-ups of one
+  // call overlap, so it takes less time than a get() for each key.
+  template <class Table, std::ranges::input_range Keys>
+  std::vector<std::optional<typename Table::row_type>> multi_get(Table& table, Keys&& keys) {
+    using item = std::ranges::range_reference_t<Keys>;
+    static_assert(std::integral<typename Table::key_type> || std::is_lvalue_reference_v<item> ||
+                      std::is_same_v<std::remove_cvref_t<item>, std::string_view>,
+                  "multi_get: the strings of the range must live until it returns");
+    std::vector<typename Table::key_argument> wanted;
+    if constexpr (std::ranges::sized_range<Keys>) wanted.reserve(std::ranges::size(keys));
+    for (const auto& key : keys)
+      wanted.push_back(key_words<typename Table::key_type>::argument_of(key));
+    std::vector<std::optional<typename Table::row_type>> rows(wanted.size());
+    self().get_all(table, std::span<const typename Table::key_argument>(wanted), std::span(rows));
+    return rows;
+  }
 
  private:
   Transaction& self() noexcept { return static_cast<Transaction&>(*this); }
 };
+
+// Calls erase(key) for the keys of a range, which it reads first. Returns their number.
+template <class Transaction, class Table, class Bounds, class Fn>
+std::size_t erase_range(Transaction& t, Table& table, const Bounds& which, Fn&& erase) {
+  std::vector<typename Table::key_type> keys;
+  t.scan(table, which,
+         [&](const auto& key, const auto&) { keys.push_back(typename Table::key_type(key)); });
+  for (const auto& key : keys) erase(key);
+  return keys.size();
+}
 
 }  // namespace elidex::internal

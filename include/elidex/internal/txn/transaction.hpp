@@ -26,10 +26,12 @@
 // transaction_context.hpp: what a transaction notes, and how a protocol validates it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "elidex/internal/tree/value_change.hpp"
 #include "elidex/internal/txn/errors.hpp"
@@ -128,6 +130,12 @@ class transaction : private transaction_context, public table_scans<transaction>
     return true;
   }
 
+  // Erases the rows of a range. Returns their number.
+  template <class Table, class Bounds>
+    requires bounds_of<Bounds, typename Table::key_type>
+  std::size_t erase(Table& table, const Bounds& which) {
+    return erase_range(*this, table, which, [&](const auto& key) { erase(table, key); });
+  }
   // Returns false if the key is absent.
   template <class Table, class Key>
   bool erase(Table& table, const Key& key) {
@@ -149,7 +157,26 @@ class transaction : private transaction_context, public table_scans<transaction>
 
   template <class Table, class Fn>
   void scan_range(Table& table, const typename Table::range& which, Fn& fn);
+  template <class Table>
+  void get_all(Table& table, std::span<const typename Table::key_argument> keys,
+               std::span<std::optional<typename Table::row_type>> rows);
 };
+
+template <class Table>
+void transaction::get_all(Table& table, std::span<const typename Table::key_argument> keys,
+                          std::span<std::optional<typename Table::row_type>> rows) {
+  check_is_ours(table);
+  const bool note = level() >= isolation::repeatable_read;
+  std::vector<std::optional<record*>> found(keys.size());
+  table.find_all(keys, found);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    std::optional<std::span<const std::uint64_t>> words;
+    if (found[i]) words = read_record(**found[i], note);
+    // No record, or a dead one: the search for one key notes the absence, or finds a new record.
+    if (!words) words = find_row(table, keys[i], note).words;
+    if (!words->empty()) rows[i] = table.row_of(*words);
+  }
+}
 
 template <class Table, class Fn>
 void transaction::scan_range(Table& table, const typename Table::range& which, Fn& fn) {

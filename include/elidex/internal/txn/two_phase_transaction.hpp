@@ -185,6 +185,12 @@ class two_phase_transaction : private transaction_context,
   // Removes the row. Returns false if the key is absent.
   template <class Table, class Key>
   bool erase(Table& table, const Key& key);
+  // Erases the rows of a range. Returns their number.
+  template <class Table, class Bounds>
+    requires bounds_of<Bounds, typename Table::key_type>
+  std::size_t erase(Table& table, const Bounds& which) {
+    return erase_range(*this, table, which, [&](const auto& key) { erase(table, key); });
+  }
 
  private:
   friend transaction_access;
@@ -331,6 +337,12 @@ class two_phase_transaction : private transaction_context,
     }
     note_write(table, r, words, had.absent());
     locks_.add_changes(1);
+  }
+  // One by one, because each row is locked before the next key is searched.
+  template <class Table>
+  void get_all(Table& table, std::span<const typename Table::key_argument> keys,
+               std::span<std::optional<typename Table::row_type>> rows) {
+    for (std::size_t i = 0; i < keys.size(); ++i) rows[i] = get(table, keys[i]);
   }
   template <class Table, class Fn>
   void scan_range(Table& table, const typename Table::range& which, Fn& fn);
