@@ -37,6 +37,8 @@
 //   erase(table, key)           returns whether the key was present
 //   erase(table, bounds)        erases the rows of a range, and returns their number
 //   multi_get(table, keys)      returns a std::vector with what get() returns for each key
+//   set_savepoint()             returns a savepoint
+//   rollback_to(savepoint)      undoes what the transaction has written since then
 //   scan(table, bounds, fn)     calls fn(key, row) for the keys of a range (bounds.hpp), in
 //                               ascending or descending order. fn may return false to end the scan
 //   scan(table, from, to, fn)   scans the keys of between(from, to)

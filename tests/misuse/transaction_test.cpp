@@ -134,7 +134,8 @@ TYPED_TEST(TransactionMisuse, UpdatesFunctionUsesTheTransaction) {
   EXPECT_EQ(this->balance(2), -1);
   EXPECT_EQ(this->balance(3), 30);
   EXPECT_EQ(this->balance(9), 90);
-  for (const char* const function : {"get", "multi_get", "insert", "upsert", "erase", "scan", "update"}) {
+  for (const char* const function :
+       {"get", "multi_get", "insert", "upsert", "erase", "scan", "update"}) {
     misuse_row(this->named(function), misuse::reentrance,
                "from update()'s function, for other rows: works as usual");
   }
@@ -220,7 +221,8 @@ TYPED_TEST(TransactionMisuse, SnapshotFromItsScansFunction) {
 // --- after the end, and on other threads ---
 
 TYPED_TEST(TransactionMisuse, AfterItsFunctionOrOnAnotherThread) {
-  for (const char* const function : {"get", "multi_get", "insert", "upsert", "update", "erase", "scan"}) {
+  for (const char* const function : {"get", "multi_get", "insert", "upsert", "update", "erase",
+                                     "scan", "set_savepoint", "rollback_to"}) {
     undefined_row(this->named(function), misuse::closed_object,
                   "used after the function that received the transaction has returned",
                   "elidex/database.hpp",
@@ -239,6 +241,48 @@ TYPED_TEST(TransactionMisuse, AfterItsFunctionOrOnAnotherThread) {
     undefined_row(snapshot + function, misuse::other_thread,
                   "called on another thread's transaction", header,
                   "Thread-safety: belongs to one thread");
+  }
+}
+
+// --- savepoints ---
+
+TYPED_TEST(TransactionMisuse, SavepointsThatAreNotValid) {
+  using savepoint = typename TypeParam::database_type::transaction::savepoint;
+  std::vector<savepoint> kept;
+  this->store.transact([&](auto& t) { kept.push_back(t.set_savepoint()); });
+  this->store.transact([&](auto& t) {
+    t.upsert(this->accounts, 1, account{11});
+    EXPECT_THROW(t.rollback_to(kept[0]), std::logic_error);
+    const auto first = t.set_savepoint();
+    const auto second = t.set_savepoint();
+    t.rollback_to(first);
+    EXPECT_THROW(t.rollback_to(second), std::logic_error);
+    t.rollback_to(first);
+  });
+  EXPECT_EQ(this->balance(1), 11);
+  misuse_row(this->named("rollback_to"), misuse::wrong_handle,
+             "a savepoint of another transaction: throws std::logic_error and undoes nothing");
+  misuse_row(this->named("rollback_to"), misuse::wrong_handle,
+             "a savepoint behind one that it has returned to: throws std::logic_error and undoes "
+             "nothing");
+}
+
+TYPED_TEST(TransactionMisuse, UpdatesFunctionRollsBack) {
+  this->store.transact([&](auto& t) {
+    const auto before = t.set_savepoint();
+    t.upsert(this->accounts, 2, account{20});
+    EXPECT_TRUE(t.update(this->accounts, 1, [&](account& row) {
+      t.upsert(this->accounts, 3, account{30});
+      t.rollback_to(before);
+      row.balance = 11;
+    }));
+  });
+  EXPECT_EQ(this->balance(1), 11);
+  EXPECT_EQ(this->balance(2), 10);
+  EXPECT_EQ(this->balance(3), 10);
+  for (const char* const function : {"set_savepoint", "rollback_to"}) {
+    misuse_row(this->named(function), misuse::reentrance,
+               "from update()'s function: works as usual, and the row is written afterwards");
   }
 }
 
@@ -277,7 +321,8 @@ TYPED_TEST(TransactionMisuse, TablesOfAnotherDatabase) {
   other.read_only([&](auto& t) { EXPECT_FALSE(t.get(others, 1)); });
   constexpr std::string_view refused =
       "a table of another database: throws std::logic_error; the transaction may continue";
-  for (const char* const function : {"get", "multi_get", "insert", "upsert", "update", "erase", "scan"}) {
+  for (const char* const function :
+       {"get", "multi_get", "insert", "upsert", "update", "erase", "scan"}) {
     misuse_row(this->named(function), misuse::wrong_handle, refused);
   }
   for (const char* const function : {"get", "multi_get", "scan"}) {
@@ -314,7 +359,8 @@ TYPED_TEST(TransactionMisuse, KeysThatAreThereOrCannotBe) {
   constexpr std::string_view out_of_range =
       "a number outside the range of the table's key type: throws std::out_of_range; the "
       "transaction may continue";
-  for (const char* const function : {"get", "multi_get", "insert", "upsert", "update", "erase", "scan"}) {
+  for (const char* const function :
+       {"get", "multi_get", "insert", "upsert", "update", "erase", "scan"}) {
     misuse_row(this->named(function), misuse::bad_argument, out_of_range);
   }
   misuse_row("snapshot_transaction::get", misuse::bad_argument, out_of_range);
@@ -360,7 +406,8 @@ TYPED_TEST(TransactionMisuse, KeysThatAreTooLong) {
     EXPECT_THROW(t.multi_get(named, std::array{std::string("short"), key}), std::invalid_argument);
     EXPECT_EQ(t.get(named, "short")->balance, 7);
   });
-  for (const char* const function : {"get", "multi_get", "insert", "upsert", "update", "erase", "scan"}) {
+  for (const char* const function :
+       {"get", "multi_get", "insert", "upsert", "update", "erase", "scan"}) {
     misuse_row(
         this->named(function), misuse::bad_argument,
         "a string key over 64 KiB: throws std::invalid_argument; the transaction may continue");

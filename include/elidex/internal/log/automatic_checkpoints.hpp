@@ -6,7 +6,8 @@
 //   own.report().failure;              // why the last attempt failed, if it did
 //   own.stop();                        // before the log is closed
 //
-// Thread-safety: any thread may call report() and note(). stop() and the destructor have one caller.
+// Thread-safety: any thread may call report() and note(). One thread calls stop() and destroys the
+// object.
 // Lifetime: the log outlives the object. After stop() has returned, no checkpoint is being written.
 // Errors: the constructor throws std::system_error if there can be no thread. A checkpoint that
 // fails has removed nothing (checkpoint.hpp). It is counted in report(), and the thread tries again

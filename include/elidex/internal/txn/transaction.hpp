@@ -51,6 +51,10 @@ class transaction : private transaction_context, public table_scans<transaction>
   // The database makes transactions.
   using transaction_context::transaction_context;
 
+  using savepoint = transaction_context::savepoint;
+  using transaction_context::rollback_to;
+  using transaction_context::set_savepoint;
+
   // Returns a copy of the row, or std::nullopt.
   template <class Table, class Key>
   std::optional<typename Table::row_type> get(Table& table, const Key& key) {
@@ -73,7 +77,7 @@ class transaction : private transaction_context, public table_scans<transaction>
         if (!mine->erases())
           throw duplicate_key(table.name() +
                               ": insert: key is present (expected an absent key, or upsert())");
-        mine->words = words;
+        overwrite(*mine, words);
         return;
       }
       const commit_stamp seen = r.unlocked_stamp();
@@ -97,7 +101,7 @@ class transaction : private transaction_context, public table_scans<transaction>
     for (;;) {
       record& r = *table.get_or_create(key_likely_is::present, argument<Table>(key), words.size());
       if (write* const mine = own(r)) {
-        mine->words = words;
+        overwrite(*mine, words);
         return;
       }
       const commit_stamp seen = r.unlocked_stamp();
@@ -122,7 +126,7 @@ class transaction : private transaction_context, public table_scans<transaction>
     make_room();
     const std::span<const std::uint64_t> changed = words_of(table, row);
     if (write* const mine = own(*r)) {
-      mine->words = changed;
+      overwrite(*mine, changed);
     } else {
       // the noted read guarantees that `before` is still the row when this commits
       note_write(table, *r, changed, false).before = before;
@@ -144,7 +148,7 @@ class transaction : private transaction_context, public table_scans<transaction>
     if (words.empty()) return false;
     make_room();
     if (write* const mine = own(*r)) {
-      mine->words = {};
+      overwrite(*mine, {});
     } else {
       note_write(table, *r, {}, false);
     }

@@ -21,11 +21,14 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string_view>
 #include <vector>
 
@@ -71,6 +74,23 @@ class transaction_context {
 
   // The memory of a transaction, for the next one to use again.
   class memory;
+
+  // A moment in a transaction, to which rollback_to() returns.
+  class savepoint {
+    friend class transaction_context;
+    savepoint(const transaction_context& of, std::uint64_t number) : of_(&of), number_(number) {}
+    const transaction_context* of_;
+    std::uint64_t number_;
+  };
+  // Valid until the transaction ends or rolls back to an earlier savepoint. Throws std::bad_alloc.
+  savepoint set_savepoint() {
+    savepoints_.push_back({next_savepoint_, writes_.size(), overwritten_.size()});
+    return {*this, next_savepoint_++};
+  }
+  // Undoes what the transaction has written since then. Its reads still count: the commit validates
+  // them. Under two-phase locking it keeps its locks. `to` stays valid. Throws std::logic_error if
+  // `to` is not valid, and changes nothing.
+  void rollback_to(const savepoint& to);
 
   // `database` is the address of the owner of the tables, or null for tables without a database.
   transaction_context(memory& notes, isolation level, const void* database = nullptr);
@@ -187,6 +207,12 @@ class transaction_context {
     const record* last = nullptr;
     std::vector<const record*> seen;  // in the direction of the scan
   };
+  // Replaces what the transaction writes to a row. To be called after make_room().
+  void overwrite(write& mine, std::span<const std::uint64_t> words) noexcept {
+    if (!savepoints_.empty())
+      overwritten_.push_back({static_cast<std::size_t>(&mine - writes_.data()), mine.words});
+    mine.words = words;
+  }
   // Registers the range before the walk, because the caller's function may throw during it.
   template <class Table>
   range<Table>& watch(const Table& table, const typename Table::range& which) {
@@ -285,16 +311,14 @@ class transaction_context {
     };
     one_more(reads_);
     one_more(writes_);
+    if (!savepoints_.empty()) one_more(overwritten_);
     if (writes_.size() >= unindexed_writes_max) places_.reserve(writes_.size() + 1);
   }
   // To be called after make_room().
   write& note_write(table_base& table, record& r, std::span<const std::uint64_t> words,
                     bool inserts) noexcept {
     writes_.push_back({.row = &r, .of = &table, .words = words, .inserts = inserts});
-    if (writes_.size() > unindexed_writes_max) {
-      const std::size_t first = writes_.size() == unindexed_writes_max + 1 ? 0 : writes_.size() - 1;
-      for (std::size_t i = first; i < writes_.size(); ++i) places_.add(*writes_[i].row, i);
-    }
+    index_writes(writes_.size() == unindexed_writes_max + 1 ? 0 : writes_.size() - 1);
     return writes_.back();
   }
   // To be called after make_room().
@@ -308,6 +332,20 @@ class transaction_context {
   }
 
  private:
+  struct mark {
+    std::uint64_t number;  // of the savepoint
+    std::size_t writes;    // how many there were
+    std::size_t overwritten;
+  };
+  struct overwritten {
+    std::size_t at;  // in writes_
+    std::span<const std::uint64_t> words;
+  };
+  // Adds the writes from `first` on to places_, if they are many. There is room.
+  void index_writes(std::size_t first) noexcept {
+    if (writes_.size() <= unindexed_writes_max) return;
+    for (std::size_t i = first; i < writes_.size(); ++i) places_.add(*writes_[i].row, i);
+  }
   static bool by_address(const write& a, const write& b) noexcept {
     return std::less<>()(a.row, b.row);
   }
@@ -321,6 +359,9 @@ class transaction_context {
   std::vector<read>& reads_;
   std::vector<write>& writes_;
   std::vector<std::unique_ptr<observation>>& observations_;
+  std::vector<mark>& savepoints_;
+  std::vector<overwritten>& overwritten_;  // since the first savepoint
+  std::uint64_t& next_savepoint_;          // never repeats in a thread
   bump_arena& arena_;
   written_records& places_;  // the index of writes_, if they are many and not sorted
 
@@ -341,6 +382,9 @@ class transaction_context::memory {
   std::vector<read> reads_;
   std::vector<write> writes_;
   std::vector<std::unique_ptr<observation>> observations_;
+  std::vector<mark> savepoints_;
+  std::vector<overwritten> overwritten_;
+  std::uint64_t next_savepoint_ = 0;
   bump_arena arena_;
   written_records places_;
   std::vector<std::uint64_t> last_row_;
@@ -359,6 +403,9 @@ inline transaction_context::transaction_context(memory& notes, isolation level,
       reads_(notes.reads_),
       writes_(notes.writes_),
       observations_(notes.observations_),
+      savepoints_(notes.savepoints_),
+      overwritten_(notes.overwritten_),
+      next_savepoint_(notes.next_savepoint_),
       arena_(notes.arena_),
       places_(notes.places_),
       last_row_(notes.last_row_) {}
@@ -378,8 +425,30 @@ inline transaction_context::~transaction_context() {
   reads_.clear();
   writes_.clear();
   observations_.clear();
+  savepoints_.clear();
+  overwritten_.clear();
   arena_.clear();
   places_.clear();
+}
+
+// An insert that is undone stays among the writes, and erases its row. Its record stays in the
+// index until the transaction ends, and observations must skip it (counts_not()).
+inline void transaction_context::rollback_to(const savepoint& to) {
+  const auto found = std::find_if(savepoints_.begin(), savepoints_.end(),
+                                  [&](const mark& one) { return one.number == to.number_; });
+  if (to.of_ != this || found == savepoints_.end())
+    throw std::logic_error(
+        "elidex: rollback_to() with a savepoint of another or a finished transaction, or one that "
+        "an earlier rollback_to() has undone");
+  savepoints_.erase(std::next(found), savepoints_.end());
+  for (; overwritten_.size() > found->overwritten; overwritten_.pop_back())
+    writes_[overwritten_.back().at].words = overwritten_.back().words;
+  const auto since = writes_.begin() + static_cast<std::ptrdiff_t>(found->writes);
+  writes_.erase(std::remove_if(since, writes_.end(), [](const write& w) { return !w.inserts; }),
+                writes_.end());
+  for (auto w = since; w != writes_.end(); ++w) w->words = {};
+  places_.clear();
+  index_writes(0);
 }
 
 // Looks again in ascending order, which allocates nothing.

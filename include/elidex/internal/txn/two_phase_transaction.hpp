@@ -167,6 +167,10 @@ class two_phase_transaction : private transaction_context,
   two_phase_transaction(const two_phase_transaction&) = delete;
   two_phase_transaction& operator=(const two_phase_transaction&) = delete;
 
+  using savepoint = transaction_context::savepoint;
+  using transaction_context::rollback_to;
+  using transaction_context::set_savepoint;
+
   // Returns a copy of the row, or std::nullopt.
   template <class Table, class Key>
   std::optional<typename Table::row_type> get(Table& table, const Key& key);
@@ -577,7 +581,7 @@ void two_phase_transaction<LockSystem, Phantoms>::insert(Table& table, const Key
     if (!mine->erases())
       throw duplicate_key(table.name() +
                           ": insert: key is present (expected an absent key, or upsert())");
-    mine->words = words;
+    overwrite(*mine, words);
     return;
   }
   const commit_stamp had = r.unlocked_stamp();
@@ -601,7 +605,7 @@ void two_phase_transaction<LockSystem, Phantoms>::upsert(Table& table, const Key
                                lock_made);
   });
   if (write* const mine = own(r)) {
-    mine->words = words;
+    overwrite(*mine, words);
     return;
   }
   write_locked(table, r, words, r.unlocked_stamp());
@@ -625,7 +629,7 @@ bool two_phase_transaction<LockSystem, Phantoms>::update(Table& table, const Key
   make_room();
   const std::span<const std::uint64_t> changed = words_of(table, row);
   if (write* const mine = own(*r)) {
-    mine->words = changed;
+    overwrite(*mine, changed);
   } else {
     write_locked(table, *r, changed, r->unlocked_stamp());
     writes().back().before = before;
@@ -643,7 +647,7 @@ bool two_phase_transaction<LockSystem, Phantoms>::erase(Table& table, const Key&
   if (r == nullptr || read_locked(*r).empty()) return false;
   make_room();
   if (write* const mine = own(*r)) {
-    mine->words = {};
+    overwrite(*mine, {});
   } else {
     write_locked(table, *r, {}, r->unlocked_stamp());
   }
