@@ -222,10 +222,11 @@ void add_elide_command(command_parser& app) {
       "docs/PRELOAD.md.");
   command
       .add_option("--stats", flags->stats,
-                  "write a table of its locks to FILE when it ends; - for standard error")
+                  "write a table of the program's locks to FILE at its end; - for standard error")
       .type_name("FILE");
   command.add_option("--elision", flags->elision, "on | off [on]").type_name("S");
-  command.add_option("PROGRAM", flags->command, "and its arguments, behind --").type_name(" ");
+  command.add_option("PROGRAM", flags->command, "the program and its arguments, after --")
+      .type_name(" ");
   command.runs([flags] { return elide_command(*flags); });
 }
 

@@ -19,7 +19,7 @@ int main() {
     t.update(accounts, 1, [](account& a) { a.balance -= 30; });
     t.update(accounts, 2, [](account& a) { a.balance += 30; });
   });
-  db.read_only([&](auto& t) {  // a snapshot; nobody waits for it
+  db.read_only([&](auto& t) {  // a snapshot; no writer waits for it
     t.scan(accounts, 0,
            [](auto key, const account& a) { std::cout << key << ": " << a.balance << '\n'; });
   });

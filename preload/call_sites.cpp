@@ -20,7 +20,7 @@ constinit pthread_key_t key_of_thread_end = keys_without_malloc;
 
 }  // namespace
 
-// Behind the scenes of the functions: what all threads share.
+// The state that all threads share.
 class all_counts {
  public:
   static thread_counts* claim() noexcept {
@@ -75,7 +75,7 @@ class all_counts {
 namespace {
 
 void at_thread_end(void* mine) {
-  counts_of_this_thread = nullptr;  // who locks later than this gets a record again
+  counts_of_this_thread = nullptr;  // a later lock gets a record again
   all_counts::give_back(*static_cast<thread_counts*>(mine));
 }
 
@@ -116,7 +116,7 @@ site_counts& thread_counts::of(const void* where, operation what) noexcept {
 }
 
 void thread_counts::begin_sample(const void* lock, site_counts& here) noexcept {
-  if (samples_ == samples_max) samples_ = 0;  // locks that other threads unlock, or nobody
+  if (samples_ == samples_max) samples_ = 0;  // locks that another thread unlocks, or none
   held_[samples_] = {lock, &here, now_ns()};
   ++samples_;
 }

@@ -1,20 +1,21 @@
-// What is counted for each place in the program that takes locks: its return address is the key,
-// not the lock, so that it doesn't matter how many locks there are or when they are destroyed.
+// The counts of each call site that takes locks. The key is the return address, not the lock. So
+// the number of locks and their lifetimes do not matter.
 //
 //   site_counts& here = this_threads_counts().of(return_address, operation::mutex_lock);
 //   here.add(count::calls, 1);
 //
-// Each thread counts in memory of its own, got from mmap, never from malloc: programs lock inside
-// malloc. When a thread ends its counts stay, and the next new thread goes on counting in the same
-// memory.
+// Each thread counts in memory of its own, which comes from mmap and never from malloc, because
+// programs lock inside malloc. When a thread ends, its counts stay, and the next new thread
+// continues in the same memory.
 //
-// Invariants: counts have one writer (`shared` counts, of threads that got no memory, are added to
-// atomically). Memory is never given back, so readers need no lock: they may see numbers of
-// slightly different moments.
+// Thread-safety: this_threads_counts() and its result belong to the calling thread. Any thread may
+// call for_each_site(), also in a signal handler. A signal handler that locks inside add() may lose
+// a count.
 //
-// Thread-safety: this_threads_counts() and what it returns belong to the calling thread;
-// for_each_site() may be called by any thread and in a signal handler. A signal handler that locks
-// inside add() may lose a count.
+// Implementation notes
+// Invariants: each count has one writer. The `shared` counts, of threads that got no memory, are an
+// exception: threads add to them atomically. Memory is never freed, so readers need no lock. They
+// may see numbers of slightly different moments.
 #pragma once
 
 #include <array>
@@ -57,7 +58,7 @@ constexpr bool is_maximum(std::size_t kind) noexcept {
 class alignas(64) site_counts {
  public:
   static constexpr std::uint64_t unused = 0;
-  // Where a thread has no room for more places.
+  // For places for which the thread has no room.
   static constexpr std::uint64_t elsewhere = 1;
 
   // Address and operation in one word: an address has 57 bits at most.
@@ -75,11 +76,10 @@ class alignas(64) site_counts {
     // no partner: the counts of a place mean something from 0 on
     return key_.load(std::memory_order_relaxed);
   }
-  // Whether it is that place's, now or already.
+  // Claims the entry for the place. Returns whether the entry is the place's, now or already.
   bool claim(std::uint64_t key) noexcept {
     std::uint64_t found = unused;
-    // relaxed, no partner, as in key(). A signal handler may have come in between, hence the
-    // exchange.
+    // relaxed, no partner, as in key(). An exchange, because a signal handler may run in between.
     return key_.compare_exchange_strong(found, key, std::memory_order_relaxed) || found == key;
   }
 
@@ -129,7 +129,7 @@ class thread_counts {
 
   site_counts& of(const void* where, operation what) noexcept;
 
-  // The lock was taken here: begins a sample when it's time for one.
+  // The lock was taken here. Begins a sample if one is due.
   void taken(const void* lock, site_counts& here) noexcept {
     if (until_sample_ != 0) {
       --until_sample_;
@@ -138,7 +138,7 @@ class thread_counts {
       begin_sample(lock, here);
     }
   }
-  // Ends the lock's sample if there is one, and returns whose it was, else null.
+  // Ends the lock's sample and returns the sample's place, or null if there is no sample.
   site_counts* released(const void* lock) noexcept {
     return samples_ == 0 ? nullptr : end_sample(lock);
   }
@@ -160,7 +160,8 @@ class thread_counts {
 
   site_counts* end_sample(const void* lock) noexcept;
 
-  // Drawn, because a count would always meet the same lock of a thread that uses several in turn.
+  // Drawn at random. A fixed count would always sample the same lock of a thread that uses several
+  // in turn.
   std::uint32_t next_sample() noexcept {
     constexpr std::uint32_t mean = acquisitions_per_hold_sample - 1;
     // Numerical Recipes' generator, whose upper bits are the good ones
@@ -177,21 +178,21 @@ class thread_counts {
   std::array<site_counts, places> sites_;
 };
 
-// Once, before the first count, where malloc may be called. False: threads that end leave their
-// memory unused.
+// Call it once, before the first count, where malloc may be called. After false, the memory of
+// threads that have ended is not used again.
 bool prepare_counting() noexcept;
 
 thread_counts* claim_counts() noexcept;
 
 inline thread_local constinit thread_counts* counts_of_this_thread = nullptr;
 
-// Null without memory.
+// Returns null if there is no memory.
 inline thread_counts* this_threads_counts() noexcept {
   thread_counts* const mine = counts_of_this_thread;
   return mine != nullptr ? mine : claim_counts();
 }
 
-// What threads without memory count in.
+// The counts of threads that got no memory.
 site_counts& shared_counts() noexcept;
 
 // In the child of a fork: there are no other threads, and everything counts from zero.

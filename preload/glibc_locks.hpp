@@ -1,35 +1,39 @@
-// What glibc keeps in its mutexes and reader-writer locks, as far as eliding them has to read it,
-// and what counting them may do to them. Nothing here writes.
+// The words of glibc's mutexes and reader-writer locks that elision must read, and the kinds of
+// locks that may be elided or tried before they are taken. Nothing here writes.
 //
 //   if (may_elide(*mutex) && is_free(*mutex, lock_use::exclusive)) ...
 //
-// Mutexes. The word __lock is 0 exactly while nobody holds the mutex, for all kinds but the
-// priority-protected one (which keeps its ceiling in it). Whoever takes a normal or adaptive mutex
-// writes the word first, by a compare-and-swap or, in a process with one thread, a plain store.
+// Thread-safety: any thread may call any function, inside and outside of regions.
 //
-// Reader-writer locks, by glibc's algorithm since 2.25. All of this is in the word __readers: bit
-// 0, WRPHASE: the lock is in a write phase. Bit 1, WRLOCKED: there is a primary writer. Bit 2,
-// RWAITING: readers sleep that let a writer go first. From bit 3 up: how many readers have the lock
-// or want it.
-//   1. A writer sets WRLOCKED in this word before anything else, by fetch-or or compare-and-swap,
-//      and clears it, by a compare-and-swap with release order, after its section. Where it hands
-//      the lock to the next writer instead, the bit stays set all the time (the hand-over goes
-//      through __writers). Where the last reader hands the lock to a waiting writer, the bit is set
-//      already. So each writer's section lies inside a time in which WRLOCKED is set.
-//   2. A reader adds itself to the count before its section and subtracts itself after it. While it
-//      waits for a phase to change it is in the count too. So each reader's section lies inside a
-//      time in which the count is not 0.
-//   3. A region that has read the word commits only if nobody has written it since. By 1, if
-//      WRLOCKED was clear, no writer's section overlaps the region: enough to read. By 1 and 2, if
-//      the count was 0 as well, no section overlaps it at all: enough to write. WRPHASE says
-//      nothing: a lock that a writer has left idles with it set.
-//   4. What writers before stored is visible in the region, since clearing WRLOCKED released it.
-// A writer that waits for readers to leave has WRLOCKED set, so elided readers let it in, also
-// where the lock prefers readers: that is stricter than glibc, never less strict.
+// Implementation notes
+// Mutexes. The word __lock is 0 exactly while no thread holds the mutex. The priority-protected
+// kind is an exception, because it keeps its ceiling in the word. A thread that takes a normal or
+// adaptive mutex writes the word first, by a compare-and-swap or, in a process with one thread, a
+// plain store.
+//
+// Reader-writer locks, by glibc's algorithm since 2.25. The word __readers contains:
+//   bit 0, WRPHASE     the lock is in a write phase
+//   bit 1, WRLOCKED    there is a primary writer
+//   bit 2, RWAITING    readers sleep to let a writer go first
+//   bits from 3 up     the number of readers that have the lock or want it
+//
+//   1. A writer sets WRLOCKED before it does anything else, by fetch-or or compare-and-swap. It
+//      clears WRLOCKED after its section, by a compare-and-swap with release order. If it hands the
+//      lock to the next writer instead, the bit stays set (the hand-over goes through __writers).
+//      If the last reader hands the lock to a waiting writer, the bit is already set. So WRLOCKED
+//      is set during each writer's section.
+//   2. A reader adds itself to the count before its section, and subtracts itself after it. While
+//      it waits for a phase to change, it is in the count too. So the count is not 0 during each
+//      reader's section.
+//   3. A region that has read the word commits only if no thread has written it since. If WRLOCKED
+//      was clear, no writer's section overlaps the region, by 1. That is enough to read. If the
+//      count was also 0, no section overlaps the region, by 1 and 2. That is enough to write.
+//      WRPHASE does not matter: it stays set after a writer has left.
+//   4. The region sees what earlier writers stored, because clearing WRLOCKED released it.
+// A writer that waits for readers to leave has WRLOCKED set. So elided readers let it go first,
+// even if the lock prefers readers. That is stricter than glibc, never less strict.
 //
 // The layout is part of glibc's ABI: static initialisers in old programs contain it.
-//
-// Thread-safety: any thread, inside and outside of regions.
 #pragma once
 
 #include <pthread.h>
@@ -61,8 +65,8 @@ inline int kind_of(const pthread_mutex_t& mutex) noexcept {
 
 }  // namespace detail
 
-// Only the kinds whose behaviour POSIX leaves open enough. glibc marks mutexes that a program has
-// asked to be PTHREAD_MUTEX_NORMAL with "no elision", because locking one twice has to deadlock.
+// Returns whether POSIX permits elision for this kind. glibc marks PTHREAD_MUTEX_NORMAL mutexes
+// with "no elision", because locking one twice must deadlock.
 inline bool may_elide(const pthread_mutex_t& mutex) noexcept {
   const int kind = detail::kind_of(mutex);
   return kind == PTHREAD_MUTEX_TIMED_NP || kind == PTHREAD_MUTEX_ADAPTIVE_NP;
@@ -84,8 +88,8 @@ inline bool is_free(const pthread_rwlock_t& lock, lock_use use) noexcept {
   return (word & ~detail::rwlock_write_phase) == 0;
 }
 
-// Whether trying first and locking then does what locking alone does. For robust mutexes and those
-// with priorities, each call has effects of its own.
+// Returns whether trylock and then lock have the same effect as lock alone. They do not for robust
+// mutexes and mutexes with priorities.
 inline bool may_try_first(const pthread_mutex_t& mutex) noexcept {
   return (detail::kind_of(mutex) & (detail::kind_robust | detail::kind_priority)) == 0;
 }

@@ -1,55 +1,57 @@
-// pthread's locks with sections that run as hardware regions where they can: what the interposed
-// functions do.
+// The functions that replace pthread's. They run critical sections as hardware regions where the
+// CPU commits them.
 //
 //   using locks = interposed_locks<htm::native, real_functions, no_counts>;
 //   locks::mutex_lock(mutex, site);   // begins a region, or takes the mutex
-//   locks::mutex_unlock(mutex);       // commits it, or lets go of the mutex
+//   locks::mutex_unlock(mutex);       // commits the region, or releases the mutex
 //
-// Real has pthread's functions as static members named as in pthread_functions. Htm is the machine.
-// Counts is what is counted (no_counts below, or site_counting.hpp). Tests put their own in place
-// of each.
+// Real     has pthread's functions as static members, named as in pthread_functions.
+// Htm      is the machine.
+// Counts   is what is counted: no_counts below, or site_counting.hpp.
+// Tests replace each of them.
 //
-// Why this is right, given that programs were written for the real functions:
+// Thread-safety: any thread may call any function.
+// Errors: those of the real functions. Only the 0 of an elided section comes from here.
 //
-// 1. Exclusion. A region reads glibc's own word and goes on only if the lock is free;
-//    glibc_locks.hpp says why nobody can take it for real then before the region has committed or
-//    aborted. Two regions exclude each other by the hardware.
+// Implementation notes
+// Programs were written for the real functions. Elision is correct for them because:
 //
-// 2. unlock() commits only what lock() elided. A thread's elided locks are in its region_locks,
-//    which roll back with its region. A lock that is in it is unlocked by removing it, and the
-//    region commits when the last one is gone. Any other goes to the real function, inside a region
-//    too: an unlock of a mutex that nobody holds, that was taken for real before the region began,
-//    or whose kind isn't elided does what glibc does, and becomes visible if and when the region
-//    commits. So a commit outside of a region cannot happen.
+// 1. Exclusion. A region reads glibc's own word, and continues only if the lock is free.
+//    glibc_locks.hpp proves that no thread can then take the real lock before the region commits or
+//    aborts. The hardware excludes two regions from each other.
 //
-// 3. What a region cannot answer as the real lock would ends it by an abort, and the section runs
-//    again with the real lock: trylock (whatever it answers, the program may rely on the lock's
-//    words), locking again what the region holds already (glibc deadlocks, or answers EDEADLK),
-//    upgrading a shared hold, waiting on a condition, destroying a held mutex.
+// 2. unlock() commits only what lock() elided. A thread's region_locks have its elided locks, and
+//    roll back with its region. unlock() of such a lock removes it from there, and the region
+//    commits when the last one is removed. Any other unlock() goes to the real function, also
+//    inside a region. This may be an unlock of a mutex that no thread holds, that was really taken
+//    before the region began, or that is of a kind that is not elided. It does what glibc does, and
+//    becomes visible if and when the region commits. So no commit happens outside of a region.
 //
-// 4. The words are never changed by elision, so destroy() finds what it left: no EBUSY after elided
-//    use.
+// 3. A region aborts at a call that it cannot answer as the real lock would. The section then runs
+//    again with the real lock. These calls are: trylock (the program may rely on the lock's words,
+//    for either result), locking again what the region already holds (glibc deadlocks, or returns
+//    EDEADLK), upgrading a shared hold, waiting on a condition, and destroying a held mutex.
 //
-// 5. If the thread's own doings inside a region changed the word (a library that calls glibc by its
-//    inner names), unlock() aborts instead of committing.
+// 4. Elision never changes the words. So destroy() finds the words of a free lock, and does not
+//    return EBUSY after elided use.
 //
-// 6. Locks whose kind isn't elided, and what doesn't fit into region_locks, are taken for real
-//    inside the region: free, they are written and take part in the region like any memory; held,
+// 5. The thread itself may change the word inside a region, by a library that calls glibc by its
+//    internal names. unlock() then aborts instead of committing.
+//
+// 6. A lock of a kind that is not elided, or for which region_locks has no room, is really taken
+//    inside the region. If it is free, the region writes it like any other memory. If it is held,
 //    the real function makes a system call, which aborts.
 //
-// 7. Times: whoever may wait only so long doesn't wait for a free lock to elide but in the real
-//    function. A time that isn't one (nanoseconds out of range, an unknown clock) goes to the real
-//    function at once, which decides.
+// 7. Times. A call with a time limit does not wait for a free lock to elide. It waits in the real
+//    function. A call with an invalid time (nanoseconds out of range, an unknown clock) goes to the
+//    real function at once.
 //
-// Order of locks, linearization, and what a section may do: as in elided.hpp. Cancellation,
-// signals, fork and exec are system calls or interrupts: they abort a region, and happen in the
-// section's second run or before it.
+// Lock order, linearization, and what a section may do: as in elided.hpp. Cancellation, signals,
+// fork and exec are system calls or interrupts. They abort a region, and happen before the
+// section's second run or in it.
 //
-// Thread-safety: all functions, any thread. Errors: those of the real functions, which give all
-// answers but the 0 of an elided section.
-//
-// From: paper 001 section 3.3; paper 004 section 3.4 (an elided C library), whose pitfalls 2 to 4
-// avoid.
+// From: paper 001, section 3.3; paper 004, section 3.4 (an elided C library). Points 2 to 4 avoid
+// the pitfalls that paper 004 names.
 #pragma once
 
 #include <pthread.h>
@@ -88,7 +90,7 @@ constexpr lock_use use_of(operation what) noexcept {
                                                                   : lock_use::exclusive;
 }
 
-// Nothing is counted and nothing is paid for it.
+// Counts nothing, at no cost.
 struct no_counts {
   struct site {
     void prepare_this_thread() const noexcept {}
@@ -109,7 +111,7 @@ struct no_counts {
   static void taken_again(const void*, site) noexcept {}
 };
 
-// No region ever begins: for counting alone.
+// A machine on which no region begins, for counting without elision.
 struct no_htm {
   static constexpr bool enabled() noexcept { return false; }
   static htm::status begin() noexcept { return {}; }
@@ -128,7 +130,7 @@ template <class Htm, class Real, class Counts>
 class interposed_locks {
   using site = typename Counts::site;
 
-  // A lock that the thread holds by a region instead of for real.
+  // A lock that the thread has elided.
   struct elided_section {
     const void* lock;
     lock_use use;
@@ -242,7 +244,7 @@ class interposed_locks {
     return wait(m, [=] { return Real::cond_clockwait(c, m, clock, until); });
   }
 
-  // What nests deeper is taken for real.
+  // A deeper lock is really taken.
   static constexpr std::size_t nested_max = 1 + region_locks<elided_section>::locks_max;
 
   // Whether the calling thread is inside a region of ours.
@@ -291,7 +293,7 @@ class interposed_locks {
     return Counts::try_to_take(here, l, try_real);
   }
 
-  // True inside a new region; otherwise the caller takes the lock.
+  // Returns true inside a new region. After false the caller takes the lock.
   template <class Lock>
   static bool elided(Lock* l, lock_use use, site here, while_held manner) noexcept {
     elision_pause& pause = elision_pause_of(l);
@@ -311,7 +313,7 @@ class interposed_locks {
     return false;
   }
 
-  // Makes the lock part of the region that the thread is in. False: it has to be taken for real,
+  // Adds the lock to the thread's region. Returns false if the caller must really take the lock,
   // inside the region.
   template <class Lock>
   static bool joined(Lock* l, lock_use use, site here) noexcept(aborts_quietly) {
@@ -323,7 +325,7 @@ class interposed_locks {
     return mine.add({l, use, here});
   }
 
-  // Whether the thread held it by a region, and holds it no more.
+  // Removes the lock from the thread's elided locks. Returns whether it was one of them.
   template <class Lock>
   static bool ended_elided(Lock* l) noexcept(aborts_quietly) {
     if (!inside_region()) return false;
@@ -334,8 +336,8 @@ class interposed_locks {
     if (!mine.began_with(*found)) found->where.count_joined();
     if (mine.remove(l) == section_list::removal::others_left) return true;
     Htm::commit();
-    // The commit counts for the lock that the region began with, whichever is the last to go: its
-    // attempts and aborts were counted there, and its pause weighs one against the other.
+    // The commit counts for the lock with which the region began, not for the lock that is removed
+    // last. The attempts and aborts were counted there, and the pause compares these numbers.
     const elided_section began = mine.withdraw();
     began.where.count_commit();
     elision_pause_of(began.lock).committed();

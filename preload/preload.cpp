@@ -1,20 +1,20 @@
-// libelidex-preload.so: stands in front of the C library's locks, for programs as they are.
+// libelidex-preload.so: replaces the C library's locks in programs that are not changed.
 //
 //   LD_PRELOAD=/usr/lib/libelidex-preload.so PROGRAM                 elision, where the CPU commits
 //                                                                    transactions
 //   ELIDEX_STATS=- LD_PRELOAD=/usr/lib/libelidex-preload.so PROGRAM  and a table of what its locks
 //       did, at its end
 //
-// Every function here is a jump through a pointer in `current`. Which functions those are is
-// decided once, when the library is initialised: the real ones (neither elision nor statistics), or
-// interposed_locks with what is wanted. Before that, and in a program whose own locks come first,
-// they are the real ones. The pointers are constants of the program at first, and each is written
-// with one store: so locks may be taken at any time. A lock that was taken by one and is let go of
-// by another is no harm: elision never changes the lock's words, and an unlock that doesn't find
-// its lock among the elided ones is a real one.
+// Every function here is a jump through a pointer in `current`. The library decides once, when it
+// is initialised, which functions these are. Without elision and statistics they are the real ones.
+// Otherwise they are those of interposed_locks. Before the initialisation, and in a program that
+// has such functions of its own, they are the real ones. The pointers are constants of the program
+// at first, and each is written with one store. So locks may be taken at any time. A lock may be
+// taken by one function and released by another: elision never changes the lock's words, and an
+// unlock that does not find its lock among the elided ones is a real one.
 //
-// The functions' frames: each must be a jump and no call, because the statistics take the return
-// address as the place that locked; so the library is compiled with optimisation always.
+// Each function must be a jump and not a call, because the statistics take the return address as
+// the place that locked. So the library is always compiled with optimisation.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -76,8 +76,8 @@ constinit pthread_functions current = first_functions();
 
 void use(const pthread_functions& functions) noexcept {
   using p = pthread_functions;
-  // Unlocking first, for threads that run already: whoever elides from now on finds an unlock that
-  // knows about it.
+  // The unlock functions come first, because other threads may run already. A thread that elides
+  // from now on finds an unlock function that knows elided locks.
   store_function<&p::mutex_unlock>(current, functions);
   store_function<&p::rwlock_unlock>(current, functions);
   store_function<&p::cond_wait>(current, functions);
@@ -135,8 +135,8 @@ void count_from_now_on(const char* elision) noexcept {
   if (wanted.signal != 0) catch_signal(wanted.signal);
 }
 
-// Whether a call of the program comes to us: not if it has locks of its own, or was started without
-// us in front.
+// Returns whether the program's calls come to this library. They do not if the program has such
+// functions of its own, or was started without the library in LD_PRELOAD.
 bool is_in_front() noexcept;
 
 [[gnu::constructor]] void start() noexcept {

@@ -1,7 +1,7 @@
-// The pthread functions that the library stands in front of, as a table of pointers: one for the
-// real ones, one for what callers get at the moment.
+// A table of pointers to the pthread functions that the library replaces. One table has the real
+// functions, and one has those that callers get at the moment.
 //
-// Thread-safety: a table is plain data; who shares one between threads reads its pointers through
+// Thread-safety: a table is plain data. Threads that share a table read its pointers through
 // atomic_ref.
 #pragma once
 
@@ -49,7 +49,7 @@ struct pthread_functions {
 
 template <auto Member>
 auto load_function(pthread_functions& table) noexcept {
-  // relaxed, without a partner: functions are code, a pointer to one publishes nothing else.
+  // relaxed, without a partner: a pointer to a function publishes nothing else.
   return std::atomic_ref(table.*Member).load(std::memory_order_relaxed);
 }
 

@@ -1,13 +1,14 @@
-// The functions behind ours: glibc's, or those of another library that stands in front of it too.
+// The functions that the library's own call: glibc's, or those of another library that also
+// replaces them.
 //
 //   real_function<&pthread_functions::mutex_lock>()(mutex)   // may be called at any time
 //   real_functions::mutex_lock(mutex)                        // after find_real_functions()
 //
-// dlsym(RTLD_NEXT) respects other libraries that stand in front, but it may call malloc, which may
-// be a program's own and take a lock, which brings us back here. Who comes here while the same
-// thread is inside dlsym gets glibc's own function, found without dlsym.
+// dlsym(RTLD_NEXT) finds the functions of other such libraries. But it may call malloc, a program's
+// own malloc may take a lock, and that call comes here. A thread that comes here while it is inside
+// dlsym gets glibc's own function, which is found without dlsym.
 //
-// Thread-safety: any thread, before the library is initialised too.
+// Thread-safety: any thread may call these, also before the library is initialised.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,7 @@ inline constinit pthread_functions real{};
 inline constinit std::atomic<bool> real_is_known{false};
 inline thread_local constinit bool inside_dlsym = false;
 
-// Several threads may do so at a time: all find the same.
+// Several threads may call it at the same time. All find the same functions.
 void find_real_functions() noexcept;
 
 void* find_one_in_libc(const void* place_in_real) noexcept;

@@ -60,7 +60,7 @@ struct sum {
     return all;
   }
   std::uint64_t attempts() const noexcept { return (*this)[count::commits] + aborts(); }
-  // Who is taken for real: whoever isn't elided and isn't told that there is no lock.
+  // Acquisitions of the real lock: calls that were neither elided nor failed.
   std::uint64_t fallbacks() const noexcept {
     const std::uint64_t others = elided() + (*this)[count::failed];
     return (*this)[count::calls] > others ? (*this)[count::calls] - others : 0;
@@ -92,8 +92,7 @@ struct sums {
     rest.add(counts);
   }
 
-  // The used ones to the front, those first that others waited at most; then those that are called
-  // most.
+  // Moves the used ones to the front, ordered by waiting time, then by calls.
   void sort() noexcept {
     std::partition(all.begin(), all.end(),
                    [](const sum& one) { return one.key != site_counts::unused; });

@@ -1,9 +1,9 @@
 // The table of what the program's locks did, by call site.
 //
-// Written at the end of the process and on a signal, by the same code: no malloc, no stdio, no
-// lock, write(2) only. While one is being written, another one that is asked for doesn't happen.
+// It is written at the end of the process and on a signal, by the same code: no malloc, no stdio,
+// no lock, only write(2). A request during a report is ignored.
 //
-// Thread-safety: any thread, in signal handlers too. errno is kept.
+// Thread-safety: any thread, also in signal handlers. errno is kept.
 #pragma once
 
 #include "preload/settings.hpp"
@@ -12,8 +12,8 @@ namespace elidex::preload {
 
 enum class occasion : unsigned char { end_of_process, signal };
 
-// Called once at the start: what the header line counts from, and which file standard error is.
-// `elision` says in words what becomes of elision.
+// Call it once, at the start. It stores the start time for the header line, and which file standard
+// error is. `elision` describes in words whether locks are elided.
 void prepare_report(const settings& wanted, const char* elision) noexcept;
 
 // In the child of a fork.

@@ -1,16 +1,16 @@
-// What the environment asks for.
+// The settings that the environment contains.
 //
 //   ELIDEX_STATS=-|FILE     print the table of call sites at exit, to standard error or at the end
-//                           of FILE; %p is the process's number
+//                           of FILE; %p is the process ID
 //   ELIDEX_ELISION=on|off   elide where hardware transactions commit [on]
-//   ELIDEX_SIGNAL=USR2|USR1|none   print it at this signal too [USR2]
-//   ELIDEX_RETRIES=N        after conflicts, before a lock is taken for real [8]
+//   ELIDEX_SIGNAL=USR2|USR1|none   also print the table at this signal [USR2]
+//   ELIDEX_RETRIES=N        retries after conflicts, before the lock is taken [8]
 //   ELIDEX_SITES=N          rows of the table at most [20]
-//   ELIDEX_VERBOSE=on|off   say at the start what the library does [off]
+//   ELIDEX_VERBOSE=on|off   print at the start what the library does [off]
 //
-// A value that isn't one is answered by a line on standard error, and the default holds.
+// For an invalid value the library prints a line on standard error and uses the default.
 //
-// Thread-safety: read_settings() runs once, before the others look.
+// Thread-safety: read_settings() runs once, before any thread reads the settings.
 #pragma once
 
 #include <linux/limits.h>
@@ -33,7 +33,8 @@ struct settings {
   std::uint32_t sites = 20;
 };
 
-// Not where the program runs with more rights than its user: it then believes no environment.
+// Reads nothing if the program runs with more rights than its user. The environment is not trusted
+// then.
 void read_settings(settings& into) noexcept;
 
 // One line on standard error, with the library's name before it.

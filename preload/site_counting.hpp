@@ -1,11 +1,11 @@
-// Counting by call site, as interposed_locks.hpp wants it.
+// Counting by call site, as a parameter of interposed_locks.hpp.
 //
-// A lock is tried first, so that whether it was held is known for certain, and the clock is read
-// only by those who wait. Kinds of locks for which trying has effects of its own are locked at
-// once: their waits aren't seen.
+// A lock is tried first, which shows whether it is held. Only a thread that waits reads the clock.
+// Kinds of locks for which a try has effects of its own are locked at once. Their waits are not
+// counted.
 //
-// Inside a region counts roll back with it, and the clock isn't read: it lies in memory that the
-// kernel writes.
+// Inside a region, counts roll back with the region. The clock is not read there, because it lies
+// in memory that the kernel writes.
 //
 // Thread-safety: as call_sites.hpp.
 #pragma once
@@ -43,7 +43,7 @@ struct site_counting {
     if (result == EBUSY && may_try_first(lock)) {
       const std::uint64_t began = now_ns();
       result = take_lock();
-      // Otherwise it may be the caller itself who holds it.
+      // Otherwise the caller itself may hold the lock.
       if (got_it(result) || result == ETIMEDOUT) waited(*here.counts, now_ns() - began);
     }
     after(here, &lock, result);
@@ -58,11 +58,11 @@ struct site_counting {
     return result;
   }
 
-  // Null where the lock's hold isn't measured.
+  // Null if the hold of the lock is not measured.
   static site_counts* released(const void* lock) noexcept {
     return counts_of_this_thread == nullptr ? nullptr : counts_of_this_thread->released(lock);
   }
-  // After waiting on a condition: the section goes on, as another hold at the same place.
+  // After waiting on a condition the section continues, as another hold at the same place.
   static void taken_again(const void* lock, site_counts* measured) noexcept {
     if (measured != nullptr) counts_of_this_thread->begin_sample(lock, *measured);
   }

@@ -1,5 +1,5 @@
-// Whether statistics could be written to a file, asked before the program runs: nobody may be there
-// to tell afterwards.
+// Tests whether statistics can be written to a file. The test comes before the program runs,
+// because an error at its end may go unnoticed.
 #pragma once
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 namespace elidex::preload {
 
-// `path` is absolute; it is changed and changed back.
+// `path` is absolute. The function changes it, and restores it before it returns.
 inline bool may_become_stats_file(char* path) noexcept {
   char* const name = ::strrchr(path, '/') + 1;
   if (*name == '\0') return false;

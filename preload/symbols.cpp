@@ -190,7 +190,7 @@ code_place symbol_files::find(const void* address) noexcept {
 }
 
 void* find_in_libc(std::string_view name) noexcept {
-  // A function that nobody puts another in place of.
+  // A function that no library replaces.
   const link_map* const libc = object_of(reinterpret_cast<const void*>(&::gnu_get_libc_version));
   if (libc == nullptr) return nullptr;
   constexpr ElfW(Versym) hidden_version = 0x8000;  // an old one, kept for old programs

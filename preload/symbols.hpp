@@ -1,15 +1,15 @@
-// Which function an address lies in, and the real functions' addresses, without the loader's help:
-// dladdr() and dlsym() take the loader's lock and may call malloc, which neither a signal handler
-// nor a lock inside malloc can bear.
+// Finds the function that contains an address, and the addresses of the real functions, without the
+// loader. dladdr() and dlsym() take the loader's lock and may call malloc, which is not possible in
+// a signal handler or for a lock inside malloc.
 //
 //   code_place place;
 //   find_place(address, place);     // place.symbol + place.offset, or place.module + place.offset
 //
-// What is read: _dl_find_object (glibc 2.35) says which object an address belongs to, without a
-// lock; the object's dynamic symbols lie in memory. The full symbol table, if the file has one, is
-// mapped for the time of one report.
+// _dl_find_object (glibc 2.35) tells which object has an address, without a lock. The object's
+// dynamic symbols are in memory. The full symbol table, if the file has one, is mapped during one
+// report.
 //
-// Thread-safety: any thread, in signal handlers too; a symbol_files belongs to one thread.
+// Thread-safety: any thread, also in signal handlers. A symbol_files belongs to one thread.
 #pragma once
 
 #include <array>
@@ -37,8 +37,8 @@ class symbol_files {
   void close() noexcept;
 
  private:
-  // Chosen: programs rarely lock from more objects; whatever comes on top has its dynamic symbols
-  // only.
+  // Chosen: programs rarely lock from more objects. Of further objects only the dynamic symbols are
+  // known.
   static constexpr std::size_t files_max = 16;
 
   struct file {
@@ -52,7 +52,7 @@ class symbol_files {
   std::array<file, files_max> files_{};
 };
 
-// The default version of that function in the C library itself; null if it isn't found.
+// Returns the default version of that function in the C library itself, or null.
 void* find_in_libc(std::string_view name) noexcept;
 
 }  // namespace elidex::preload

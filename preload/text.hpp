@@ -1,4 +1,4 @@
-// Text for a file descriptor without malloc and without stdio: what a signal handler may write.
+// Writes text to a file descriptor without malloc and stdio, as a signal handler must.
 //
 //   text_buffer out(2);
 //   out << "calls " << right(count, 12) << '\n';  // written when full, by flush(), and at the end

@@ -8,7 +8,7 @@ namespace elidex::internal {
 
 void yield_processor() noexcept {
 #if defined(ELIDEX_SIMULATED)
-  cpu_pause();  // each simulated core runs one thread: there is nobody to yield to
+  cpu_pause();  // each simulated core runs one thread, so a yield has no effect
 #else
   ::sched_yield();
 #endif

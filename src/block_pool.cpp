@@ -22,8 +22,8 @@
 namespace elidex::internal {
 namespace {
 
-// AddressSanitizer does not know our blocks: tell it which ones nobody may touch, beyond the link
-// in a free one and the head, where stale requests look for a leaf's sequence number
+// AddressSanitizer does not know the pool's blocks. These tell it that no thread may touch a free
+// block, except its link and its head, in which stale requests read a leaf's sequence number
 // (split_regions.hpp).
 void forbid_access([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes,
                    [[maybe_unused]] std::size_t head_bytes) {
@@ -123,8 +123,8 @@ void block_pool::refill(part& p) {
   p.free_count = taken;
 }
 
-// Takes the free blocks of the part that all threads had at first. No thread allocates from it any
-// more. The lock of the first part comes after the lock of another one.
+// Takes the free blocks of the part that all threads had at first. No thread allocates from that
+// part now. The lock of the first part comes after the lock of another one.
 bool block_pool::take_left_behind(part& p) noexcept {
   part& first = parts_.first();
   if (&p == &first) return false;
@@ -145,8 +145,8 @@ void block_pool::spill(part& p) noexcept {
 }
 
 void block_pool::add_chunk() {
-  // A quarter of the whole while chunks are smaller than a huge page, a sixteenth later: that much
-  // may lie idle.
+  // A quarter of the whole while chunks are smaller than a huge page, and a sixteenth later. That
+  // much may be unused.
   const std::size_t all = chunk_bytes();
   std::size_t bytes = std::max(block_bytes_ + sizeof(chunk_end), all / 4);
   if (bytes >= huge_page_bytes) {

@@ -24,12 +24,12 @@ bool comes_again(htm::abort_cause cause) noexcept {
          cause == htm::abort_cause::other;
 }
 
-// Of one thread; neither needs to be right.
+// Of one thread. Neither must be exact.
 thread_local constinit std::uint32_t looks_left = 0;
 thread_local constinit std::uint32_t random_state = 0x9e3779b9;
 
-// For what happens once in so many times: a count would always meet the same lock of a thread that
-// uses several in turn.
+// Chooses one event in so many, at random. A fixed count would always choose the same lock of a
+// thread that uses several in turn.
 std::uint32_t draw() noexcept {
   random_state ^= random_state << 13;
   random_state ^= random_state >> 17;
@@ -67,8 +67,8 @@ bool elision_pause::is_over(std::uint64_t until) noexcept {
   }
   looks_left = acquisitions_per_look / 2 + draw() % acquisitions_per_look;
   if (now_ns() < until) return false;
-  // relaxed, without a partner, here and below: see the header's invariants. Who comes second
-  // changes nothing.
+  // relaxed, without a partner, here and below: see the header's invariants. The second
+  // thread changes nothing.
   until_ns_.compare_exchange_strong(until, 0, std::memory_order_relaxed);
   return true;
 }

@@ -152,14 +152,14 @@ std::uint64_t try_advance_epoch() noexcept {
 }
 
 void wait_for_pins() noexcept {
-  // Two epochs on, by the argument of epoch.hpp; its last sentence is why what was done under the
-  // pins is visible.
+  // Two epochs later, by the argument of epoch.hpp. Its last sentence proves that the writes made
+  // under the pins are visible.
   const std::uint64_t ended = epoch_after_unlinking() + 2;
   backoff wait;
   for (std::uint64_t before = 0;;) {
     const std::uint64_t epoch = try_advance_epoch();
     if (epoch >= ended) return;
-    if (epoch == before) pause_or_sleep(wait);  // a pinned thread holds it back
+    if (epoch == before) pause_or_sleep(wait);  // a pinned thread delays the advance
     before = epoch;
   }
 }

@@ -19,7 +19,7 @@ const char* chars_at(const unsigned char* bytes) noexcept {
   return reinterpret_cast<const char*>(bytes);
 }
 
-// How many of the first `count` bytes are the same.
+// Returns how many of the first `count` bytes are equal.
 std::size_t shared_length(const unsigned char* a, const unsigned char* b,
                           std::size_t count) noexcept {
   std::size_t same = 0;
@@ -42,8 +42,8 @@ std::size_t shared_length(std::string_view a, std::string_view b) noexcept {
   return shared_length(bytes_of(a), bytes_of(b), std::min(a.size(), b.size()));
 }
 
-// The bytes from `skipped` on as a number; zeros behind the end. A lesser number means a lesser
-// string, an equal one nothing.
+// Returns the bytes from `skipped` on as a number, with zeros after the end. A lesser number means
+// a lesser string. Equal numbers mean nothing.
 template <class Key>
 Key key_of(std::string_view s, std::size_t skipped) noexcept {
   std::array<unsigned char, sizeof(Key)> bytes{};
@@ -54,7 +54,8 @@ Key key_of(std::string_view s, std::size_t skipped) noexcept {
   return key;
 }
 
-// Of `count` ascending keys, how many are not greater than `wanted`. No branch depends on a key.
+// Returns how many of `count` ascending keys are not greater than `wanted`. No branch depends on a
+// key.
 template <class Keys, class Key>
 std::size_t keys_up_to(const Keys* keys, std::size_t count, Key wanted) noexcept {
   std::size_t from = 0;
@@ -66,8 +67,8 @@ std::size_t keys_up_to(const Keys* keys, std::size_t count, Key wanted) noexcept
   return from + (count == 1 && keys[from].key <= wanted ? 1 : 0);
 }
 
-// The last of `count` places with a head that is not greater than what is looked for; the first
-// one's is not. Keys decide, and where they are equal, heads do.
+// Returns the last of `count` places with a head that is not greater than the wanted one. The head
+// of the first place is not greater. Keys are compared first, and heads if keys are equal.
 template <class Keys, class Key, class HeadIsGreater>
 std::size_t last_up_to(const Keys* keys, std::size_t count, Key wanted,
                        HeadIsGreater&& head_is_greater) noexcept {
@@ -99,7 +100,7 @@ class narrow_lengths {
   const unsigned char* at_;
 };
 
-// Of four bytes each.
+// Lengths of four bytes each.
 class wide_lengths {
  public:
   static constexpr std::size_t bytes = 2 * block_strings * sizeof(std::uint32_t);
@@ -116,7 +117,8 @@ class wide_lengths {
   const unsigned char* at_;
 };
 
-// How many of the block's `count` strings are less than `wanted`, or equal to it. At least one is.
+// Returns how many of the block's `count` strings are less than `wanted` or equal to it. At least
+// one is.
 template <bool OrEqual, class Lengths>
 std::size_t rank_in_block(const unsigned char* block, std::size_t count,
                           std::string_view wanted) noexcept {
@@ -128,8 +130,8 @@ std::size_t rank_in_block(const unsigned char* block, std::size_t count,
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t shared = lengths.shared(i);
     const std::size_t rest = lengths.rest(i);
-    // Like its predecessor up to and with the byte that made that one less, or greater in a byte
-    // that was the same as wanted's.
+    // The string equals its predecessor up to and including the byte that made the predecessor
+    // less, or it is greater in a byte in which the predecessor equals `wanted`.
     if (shared > matching) {
       bytes += rest;
       continue;
@@ -149,7 +151,8 @@ std::size_t rank_in_block(const unsigned char* block, std::size_t count,
   return count;
 }
 
-// The i-th string of a block, from its end to its beginning: each byte is written once.
+// Decodes the i-th string of a block from its end to its beginning, so that it writes each byte
+// once.
 template <class Lengths>
 std::string string_in_block(const unsigned char* block, std::size_t i) {
   const Lengths lengths(block);
@@ -196,12 +199,12 @@ std::string front_coded_strings::get(std::size_t i) const {
                     : string_in_block<narrow_lengths>(block.at, i % block_strings);
 }
 
-// The last block with a head that is not greater than `wanted`, or else the first one.
+// Returns the last block with a head that is not greater than `wanted`, or the first block.
 std::size_t front_coded_strings::block_for(std::string_view wanted) const noexcept {
   const std::string_view first = block_in(segments_.front(), 0).head();
   if (wanted <= first) return 0;
-  // No first head is less than the very first. What is greater and doesn't share what they all
-  // share is greater than all.
+  // No head of a block is less than the first. A string that is greater, and lacks the prefix that
+  // all heads share, is greater than all.
   std::size_t chosen = segments_.size() - 1;
   if (chosen > 0 && wanted.substr(0, shared_) == first.substr(0, shared_)) {
     chosen = last_up_to(segments_.data(), segments_.size(), key_of<std::uint64_t>(wanted, shared_),

@@ -12,8 +12,8 @@ constinit std::atomic<std::uint8_t> internal::features{0};
 
 namespace {
 
-// An answer is a set of these bits. All sets are laid out below as constants, so that references
-// handed out before a retest() stay valid.
+// An answer is a set of these bits. All sets are constants below, so that references that were
+// returned before a retest() stay valid.
 constexpr std::size_t bit_commits = 1;
 constexpr std::size_t bit_rtm = 2;
 constexpr std::size_t bit_always_aborts = 4;
@@ -56,15 +56,15 @@ constexpr std::array<htm_capability, answer_count> answers = [] {
 
 #if defined(ELIDEX_HTM_X86)
 
-// A store to a line that is in the cache already, so that nothing but the machine itself can be the
-// reason for an abort (save an interrupt, and there are many trials).
+// Stores to a line that is already in the cache. So only the machine itself, or a rare interrupt,
+// can cause an abort. Many trials exclude the interrupt.
 bool a_trial_commits() noexcept {
   alignas(64) static std::atomic<unsigned> warm_line{0};
   for (unsigned trial = 0; trial < trial_transactions; ++trial) {
     warm_line.store(trial);
     const status entry = native::begin();
     if (entry.started()) {
-      // relaxed, without a partner: nobody reads it; the transaction needs something to write.
+      // relaxed, without a partner: no thread reads it. The transaction must write something.
       warm_line.store(trial + 1, std::memory_order_relaxed);
       native::commit();
       return true;
@@ -99,8 +99,8 @@ std::size_t look() noexcept {
 
 #endif
 
-// What capability() answers, as an index into `answers`; the value behind the last means: not
-// looked yet.
+// The result of capability(), as an index into `answers`. The value after the last index means that
+// detection has not run.
 constinit std::atomic<std::size_t> current_answer{answer_count};
 
 std::size_t look_and_remember() noexcept {
@@ -123,7 +123,7 @@ std::uint8_t internal::detect() noexcept {
 
 const htm_capability& capability() noexcept {
 #if defined(ELIDEX_HTM_SIMULATED)
-  return retest();  // the machine is another one inside a run than outside
+  return retest();  // inside a simulated run, the machine is another one
 #endif
   const std::size_t bits = current_answer.load();
   return answers[bits < answer_count ? bits : look_and_remember()];

@@ -8,7 +8,7 @@
 #  include <sys/mman.h>
 #endif
 
-// Pages of the system's own. The simulated machine must not be given any behind its back.
+// Pages from the system. Simulated programs must not use any that the machine does not know.
 #if defined(MADV_HUGEPAGE) && !defined(ELIDEX_SIMULATED)
 #  define ELIDEX_MAPS_MEMORY 1
 #endif
@@ -43,8 +43,8 @@ void return_memory(void* memory, std::size_t bytes) noexcept {
   ::operator delete(memory, alignment_of(bytes));
 }
 
-// The system's fresh pages are zero, and are made when they are touched, by whoever touches them:
-// nobody waits for a whole table.
+// The system's fresh pages are zero. The system makes each page when a thread touches it, so no
+// thread waits for a whole table.
 void* obtain_zeroed_memory(std::size_t bytes, pages size) {
 #if defined(ELIDEX_MAPS_MEMORY)
   if (bytes >= huge_page_bytes && bytes % huge_page_bytes == 0) {

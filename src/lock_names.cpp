@@ -17,8 +17,8 @@ struct named_record {
   lock_record record;
 };
 
-// Never destroyed: static locks may be used until the very end of a process. Names are few; so they
-// are searched one by one.
+// Never destroyed, because static locks may be used until the end of a process. There are few
+// names, so they are searched one by one.
 constinit std::mutex all_records_lock;
 constinit named_record* newest = nullptr;
 

@@ -58,7 +58,7 @@ class system_file final : public log_file {
   std::size_t write_some(std::span<const std::byte> bytes, std::error_code& error) override {
     const auto written = until_not_interrupted(
         [&] { return ::write(descriptor_.get(), bytes.data(), bytes.size()); }, error);
-    // 0 of more than nothing: no error by POSIX, but trying for ever is no way on.
+    // A result of 0 for some bytes is not an error by POSIX. A retry might never end.
     if (written == 0 && !bytes.empty()) error = std::make_error_code(std::errc::io_error);
     return written < 0 ? 0 : static_cast<std::size_t>(written);
   }
@@ -91,15 +91,15 @@ class system_file final : public log_file {
 class system_directory final : public log_directory {
  public:
   system_directory(int number, directory_use use) noexcept : descriptor_(number), use_(use) {}
-  // A child of fork() shares the lock. Closing the descriptor gives it back only when all have
-  // closed it, so the process that locked gives it back itself, and no other does.
+  // A child of fork() shares the lock. Closing the descriptor releases the lock only after all
+  // processes have closed it. So the process that locked releases it itself, and no other does.
   ~system_directory() override {
     if (made_in_ == fork_generation()) ::flock(descriptor_.get(), LOCK_UN);
   }
 
   std::vector<std::string> names(std::error_code& error) override {
     std::vector<std::string> found;
-    // A descriptor of its own: closedir() closes it, and its position is nobody else's.
+    // A separate descriptor, because closedir() closes it and moves its position.
     const int number = open_at(".", O_RDONLY | O_DIRECTORY, error);
     if (error) return found;
     DIR* const stream = ::fdopendir(number);
@@ -205,15 +205,15 @@ std::unique_ptr<log_directory> open_log_directory(const std::string& path, direc
         "elidex: a database, of this process or another one, has the directory open: " + path);
   if (error) throw std::system_error(error, "elidex: cannot lock the log directory " + path);
   if (use == directory_use::read) return directory;
-  // The directory's own entry lies in its parent; who made it may have crashed before the parent
-  // was synced.
+  // The directory's own entry is in its parent. The process that created it may have crashed before
+  // it synced the parent.
   const int parent = until_not_interrupted(
       [&] { return ::openat(number, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC); }, error);
   if (!error) {
     const descriptor closer(parent);
     until_not_interrupted([&] { return ::fsync(parent); }, error);
   }
-  // A parent that may not be read is no reason to refuse a directory that has been there.
+  // If the parent cannot be read, a directory that existed before is still accepted.
   if (error && made)
     throw std::system_error(error, "elidex: cannot sync the directory that has " + path);
   return directory;

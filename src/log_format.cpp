@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::uint32_t polynomial = 0x82F6'3B78;  // Castagnoli's, bits reversed
 
-// tables[k][b]: what the byte b does to the CRC when k more bytes follow it. So eight bytes are
-// done at once.
+// tables[k][b] is the effect of the byte b on the CRC if k more bytes follow. So eight bytes are
+// processed at once.
 constexpr auto make_tables() {
   std::array<std::array<std::uint32_t, 256>, 8> tables{};
   for (std::uint32_t value = 0; value < 256; ++value) {
@@ -372,7 +372,7 @@ std::optional<std::uint64_t> number_of(file_kind kind, std::string_view name) no
 bool apply_change(std::span<std::byte> row, const log_entry& change) noexcept {
   const auto* const pieces = reinterpret_cast<const std::byte*>(change.row.data());
   const std::size_t bytes = change.row.size();
-  // First whether all of them fit, then all of them.
+  // Checks first whether all of them fit, then writes them.
   for (const bool write : {false, true}) {
     for (std::size_t at = 0; at < bytes;) {
       if (bytes - at < piece_header_bytes) return false;

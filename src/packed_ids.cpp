@@ -83,7 +83,7 @@ template <unsigned Bits>
   }
 }
 
-// How many of a block's IDs are in the `width` from `first` on.
+// Returns how many of a block's IDs are in [first, first + width).
 [[gnu::always_inline]] inline std::uint32_t count_in(const std::uint32_t* ids, std::uint32_t first,
                                                      std::uint32_t width) noexcept {
   std::uint32_t found = 0;
@@ -99,8 +99,8 @@ template <unsigned Bits>
   return all;
 }
 
-// The same code for each kind of CPU: what differs is what the compiler may make of it. Only the
-// bits for the rows in a range, found[0] for the first 64, are got in each one's own way.
+// The same code for each kind of CPU. Only the instructions that the compiler may use differ. The
+// bits of the rows in a range, found[0] for the first 64, are computed differently for each kind.
 struct for_any_cpu {
   template <unsigned Bits>
   static void unpack(const std::uint32_t* block, std::uint32_t* out) noexcept {

@@ -30,8 +30,8 @@ struct alignas(64) bucket {
 constexpr unsigned bucket_bits = 8;
 constinit std::array<bucket, std::size_t{1} << bucket_bits> buckets{};
 
-// Chosen: the most that a lost wake-up costs, once in a wait. Long compared with the microseconds
-// that going to sleep takes.
+// Chosen: the longest delay by a lost wake-up, once in a wait. It is long compared with the
+// microseconds that going to sleep takes.
 constexpr std::chrono::milliseconds first_sleep{1};
 
 bucket& bucket_of(const void* address) noexcept {
@@ -39,7 +39,7 @@ bucket& bucket_of(const void* address) noexcept {
   return buckets[(reinterpret_cast<std::uintptr_t>(address) * golden_ratio) >> (64 - bucket_bits)];
 }
 
-// False: the system has no membarrier().
+// Returns false if the system has no membarrier().
 bool expose_stores() noexcept {
 #  if defined(__linux__) && defined(SYS_membarrier)
   const int errno_before = errno;
@@ -84,7 +84,7 @@ void parking::forget_sleepers() noexcept {
 
 void parking::wake(const void* address) noexcept {
   bucket& here = bucket_of(address);
-  // The caller has read somebody's count in `threads_parked`, perhaps not that of a waiter here.
+  // The caller has read a count in `threads_parked`, perhaps that of a waiter elsewhere.
   // relaxed: pairs with expose_stores() in sleep()
   if (here.asleep.load(std::memory_order_relaxed) == 0) return;
   here.wakes.fetch_add(1);

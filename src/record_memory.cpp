@@ -9,7 +9,7 @@ namespace {
 
 using classes = record_memory::classes;
 
-// Classes are in the order of their rooms, and none is missing.
+// The classes are sorted by room, without gaps.
 constexpr bool classes_are_dense() {
   std::size_t before = 0;
   for (std::size_t words = 1; words <= record_memory::room_max; ++words) {

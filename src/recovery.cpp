@@ -74,7 +74,7 @@ struct block {
   }
 };
 
-// False: no whole block lies there before `limit`.
+// Returns false if no whole block is there before `limit`.
 bool read_block(const input& file, std::uint64_t offset, std::uint64_t limit, std::uint32_t seed,
                 block& to) {
   if (offset > limit || limit - offset < block_header_bytes) return false;

@@ -62,8 +62,8 @@ void retire_list::retire(void* object, destroyer destroy) noexcept {
   sweep_next_in_turn();
 }
 
-// What was retired while a reader was pinned must not wait for ever because its threads retire
-// nothing more.
+// Memory that was retired while a reader was pinned must not wait forever if its threads retire no
+// more.
 void retire_list::sweep_next_in_turn() noexcept {
   // relaxed, without a partner: any order of turns will do.
   shard& s =
@@ -106,7 +106,7 @@ std::size_t retire_list::pending() const noexcept {
 }
 
 void retire_list::sweep_all() noexcept {
-  // What was retired just now is ripe two epochs on.
+  // Memory that was retired just now is free two epochs later.
   try_advance_epoch();
   try_advance_epoch();
   for_each_shard([this](shard& s) {

@@ -388,7 +388,7 @@ void row::mark_null(std::size_t column, bool null) noexcept {
   there = null ? there | mask : there & ~mask;
 }
 
-// The image's low bytes are the number, whatever its size.
+// The image's low bytes are the number, for every size.
 void row::write_integer(std::size_t offset, column_type type, std::uint64_t image) noexcept {
   const auto write = [&](auto number) { write_bytes(offset, &number, sizeof number); };
   switch (packed_bytes(type)) {
@@ -442,7 +442,7 @@ row& row::set_text(std::string_view column, column_type type, std::string_view v
   }
   return *this;
 }
-// What is left of a longer text would make equal rows differ.
+// The rest of a longer text would make equal rows differ.
 void row::set_slot(std::size_t column, std::string_view value) {
   const schema::layout& of = *columns_.layout_;
   const column_definition& definition = of.columns[column];

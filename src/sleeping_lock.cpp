@@ -19,7 +19,8 @@ void sleeping_lock::wait_and_lock() noexcept {
           return;
         }
       } else if (owned == 0 && seen >= one_sleeper && (seen & trying) == 0) {
-        // While we spin nobody needs to be woken. relaxed, without a partner: it publishes nothing.
+        // While this thread spins, unlock() need not wake a thread. relaxed, without a partner: it
+        // publishes nothing.
         if (word_.compare_exchange_weak(seen, seen | trying, std::memory_order_relaxed))
           owned = trying;
       }
@@ -43,8 +44,8 @@ void sleeping_lock::unlock_and_wake() noexcept {
   while ((seen & held) != 0) {
     const bool appoints = seen >= one_sleeper && (seen & trying) == 0;
     const std::uint32_t freed = appoints ? (seen - held - one_sleeper) | trying : seen - held;
-    // release: pairs with the acquires of whoever sets held next. The failure is relaxed: a value
-    // to try again with.
+    // release: pairs with the acquires of the next holder. The failure is relaxed: it only loads a
+    // value for the next attempt.
     if (!word_.compare_exchange_weak(seen, freed, std::memory_order_release,
                                      std::memory_order_relaxed))
       continue;

@@ -4,9 +4,9 @@
 
 namespace elidex::internal {
 
-// All exchanges of this file are acquire where they take the lock and release where they leave it;
-// each pairs with the other kind. Relaxed are those that only announce, loads before an exchange
-// and failures of exchanges: they bring a value to try again with.
+// All exchanges of this file are acquire if they take the lock, and release if they release it.
+// Each kind pairs with the other. Exchanges that only announce are relaxed. So are loads before an
+// exchange and failures of exchanges, which only load a value for the next attempt.
 
 void sleeping_shared_lock::wait_and_lock() noexcept {
   std::uint64_t owned = 0;  // `trying`, if it is ours to clear
@@ -67,7 +67,7 @@ void sleeping_shared_lock::unlock_and_wake() noexcept {
     const std::uint64_t let_in = (seen & sleeping_readers) / one_sleeping_reader;
     const std::uint64_t next =
         let_in != 0 ? (freed & ~sleeping_readers) + let_in * one_reader : appointed(freed);
-    // release: pairs with the acquires of whoever comes next.
+    // release: pairs with the acquires of the next holder.
     if (!word_.compare_exchange_weak(seen, next, std::memory_order_release,
                                      std::memory_order_relaxed))
       continue;

@@ -239,7 +239,7 @@ ROWS = [
     # Building and testing.
     long_only("cmake -S . -B build/install -DCMAKE_BUILD_TYPE=Release -DELIDEX_BUILD_CLI=OFF "
               "-DELIDEX_BUILD_MACHINE=OFF "
-              "-DELIDEX_BUILD_TESTS=OFF", *INSTALL),
+              "-DELIDEX_BUILD_TESTS=OFF -DELIDEX_BUILD_EXAMPLES=OFF", *INSTALL),
     long_only("cmake --build build/install && cmake --install build/install "
               "--prefix /where/you/like", *INSTALL),
     reduced("./dev crash --runs 100", ("100", "2")),

@@ -96,9 +96,8 @@ def warnings(text):
 def long_lines(text):
     """Lines of prose and of annotations over the limit. Rows of tables and code cannot be broken."""
     lines, shown = text.split("\n"), without_code(text).split("\n")
-    annotations = re.sub(r"<!-- snippet.*?-->", blank, text, flags=re.DOTALL)
     annotations = {text.count("\n", 0, found.start()) + number
-                   for found in re.finditer(r"<!--.*?-->", annotations, re.DOTALL)
+                   for found in re.finditer(r"<!--.*?-->", text, re.DOTALL)
                    for number in range(found.group(0).count("\n") + 1)}
     for at, line in enumerate(lines):
         prose = shown[at].strip() and not shown[at].lstrip().startswith("|")

@@ -128,10 +128,11 @@ def indented(lines, links):
 
 
 def is_list_of_terms(lines):
-    """Whether lines that look like code are "call   explanation"."""
+    """Whether lines that look like code are "call   explanation", or a name alone."""
     least = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
     terms = [line[least:] for line in lines if line.strip() and not line[least:].startswith(" ")]
-    return all(re.match(r"^\S.*? {2,}\w", term) and "//" not in term and not term.endswith((";", "{")) for term in terms)
+    return all(re.match(r"^\S.*? {2,}\w|[\w:]+$", term) and "//" not in term and not term.endswith((";", "{"))
+               for term in terms)
 
 
 def bullets(lines, links):

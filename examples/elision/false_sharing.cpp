@@ -1,5 +1,5 @@
-// False sharing: the hardware sees lines, not variables. Counters that share one conflict though
-// nobody shares a counter.
+// False sharing: the hardware sees lines, not variables. Counters on the same line conflict,
+// although no two threads share a counter.
 #include "measure.hpp"
 
 namespace {

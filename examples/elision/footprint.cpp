@@ -14,7 +14,7 @@ struct touches {
   Lock lock;
   const unsigned lines;
   const bool changes;
-  std::array<std::vector<line>, threads> memory;  // each thread's own: nobody is in anybody's way
+  std::array<std::vector<line>, threads> memory;  // one for each thread, so they do not conflict
 
   void section(unsigned thread, unsigned) {
     std::vector<line>& mine = memory[thread];

@@ -67,8 +67,7 @@ double rate(Case& one, unsigned sections) {
     for (unsigned i = 0; i < sections * times; ++i) one.section(t, i);
     ends[t] = clock::now();
   };
-  // The first of them is this one: the simulated machine has as many cores as there shall be
-  // threads.
+  // This thread is the first of them, because the simulated machine has one core for each thread.
   for (unsigned t = 1; t < threads; ++t) running.emplace_back(work, t);
   work(0);
   for (std::thread& thread : running) thread.join();

@@ -13,10 +13,11 @@
 //
 // A range whose upper bound is less than its lower bound is empty.
 //
-// A number of another type than the keys is compared with the keys exactly. below(300) is all keys
-// of 8 bits, prefix(300) finds no key, and above(0.1) contains the float 0.1f, which is greater
-// than 0.1. This also holds for members of pairs and tuples, as in from(std::pair("a", 10)). The
-// bounds of integer keys must be integers. A bound that is not a number converts to the key type.
+// A bound may be a number of another type than the keys. The comparison is exact. below(300)
+// contains all keys of 8 bits, and prefix(300) contains none. above(0.1) contains the float 0.1f,
+// which is greater than 0.1. This also holds for members of pairs and tuples, as in
+// from(std::pair("a", 10)). The bounds of integer keys must be integers. A bound that is not a
+// number converts to the key type.
 //
 // Lifetime: bounds copy their arguments, but not the characters of a const char* or
 // std::string_view, which must outlive the bounds.
@@ -74,7 +75,7 @@ class bounds {
   bool descends_ = false;
 };
 
-// A range of the keys that begin with something. Made by prefix().
+// A range of the keys that have a prefix. Made by prefix().
 template <class... First>
 class prefix_bounds {
  public:
@@ -85,7 +86,7 @@ class prefix_bounds {
     turned.descends_ = !descends_;
     return turned;
   }
-  // Returns what the keys begin with.
+  // Returns the prefix.
   const std::tuple<First...>& first() const noexcept { return first_; }
   // Returns whether the range goes from its last key to its first.
   bool descends() const noexcept { return descends_; }
@@ -125,9 +126,10 @@ template <class B>
 bounds<B> up_to(B b) {
   return {std::nullopt, false, std::optional<B>(std::move(b)), true};
 }
-// Takes one string, for keys that are strings or bytes, or the first members of a pair, tuple or
-// array. These must be equal, but a string for the last member of the key matches as a prefix. A
-// number that no member equals, such as 0.1 for a float, finds nothing.
+// The keys that begin with the arguments. For keys that are strings or bytes: one string. For
+// pairs, tuples and arrays: the first members. These must be equal, except that a string for the
+// last member of the key matches as a prefix. A number that no member can equal, such as 0.1 for a
+// float, matches no key.
 template <class... First>
 prefix_bounds<std::decay_t<First>...> prefix(First&&... first) {
   static_assert(sizeof...(First) > 0, "prefix() takes what the keys begin with");

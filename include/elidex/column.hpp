@@ -19,8 +19,8 @@
 // erased during the call.
 // Complexity: get() and erase() take O(1). insert() takes O(log d), with d different values in the
 // delta. For a value that the delta already has, it usually takes O(1). find(), range(), count(),
-// distinct(), scan() and scan_n() read every row, whatever the range and the limit are. merge()
-// rewrites every row.
+// distinct(), scan() and scan_n() read every row, for any range and any limit. merge() rewrites
+// every row.
 // Size: at most 2^42 rows.
 // Iterator validity: a column has no iterators. A row's number stays valid until the row is erased,
 // and is never used again.
@@ -50,14 +50,14 @@
 // merge() blocks neither readers nor writers. All threads find the parts behind one pointer. An
 // operation reads the pointer once, under an epoch pin (internal/memory/epoch.hpp). Parts that are
 // read do not change, except for rows that are added to the delta. A merge
-//   1. closes the delta. A row gets its number by counting up, and closing is a bit of that
-//      counter, so the delta has its last number of rows at once. A later insert finds it closed
-//      and looks for the next delta.
+//   1. closes the delta. A row gets its number from a counter, and closing sets a bit of that
+//      counter. So the delta's number of rows is final at once. A later insert finds the delta
+//      closed and looks for the next one.
 //   2. publishes {main, the closed delta as frozen, a new delta whose first row is the next
 //      number}.
-//   3. waits until all pins from before have ended. From then on every thread knows the new delta.
-//      Every row of the frozen one is written, because a row is written under the pin under which
-//      it got its number.
+//   3. waits until all earlier pins have ended. From then on every thread knows the new delta.
+//      Every row of the frozen one is written, because a thread gets a row's number and writes the
+//      row under the same pin.
 //   4. builds the next main from main and frozen, which no thread changes, and reads the bits of
 //      deleted rows.
 //   5. publishes {next main, nothing frozen, the same delta}, waits for all pins again and destroys
@@ -68,8 +68,8 @@
 //
 // Step 4 leaves out values whose rows are all deleted, so the ID of such a row in the next main
 // means nothing. No thread follows it. The merger saw the row's bit set before it published that
-// main, so a thread that looks at the bit after reading the pointer sees it set. Hence all
-// functions read the pointer first, then the bits.
+// main. So a thread that reads the bit after the pointer sees it set. All functions read the
+// pointer first, then the bits.
 //
 // If building the next main fails, the state of step 2 stays, everything works as before, and the
 // next merge() begins with step 4.

@@ -12,7 +12,7 @@
 //
 // Thread-safety: any thread may call any member, except the destructor (see Lifetime).
 // Errors: waiting throws std::system_error (operation_not_permitted) if the unique_lock does not
-// hold its mutex, and whatever the predicate throws.
+// hold its mutex. It also throws what the predicate throws.
 // Lifetime: the object may be destroyed when all waiters have been notified, even if some have not
 // returned yet. The destructor sleeps until they no longer access the object. They need no lock for
 // that.

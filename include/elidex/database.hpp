@@ -69,6 +69,7 @@
 //   db.backup("copy");                                         // a copy that open() accepts
 //   db.close();                                                // async: makes the rest durable
 //
+// The level says what a crash may lose:
 //   none   open() loads the directory. Nothing is written.
 //   async  A crash may lose the transactions of the last `group_time` and of one running fsync. It
 //          never loses a part of a transaction. It never loses a transaction whose writes a
@@ -118,24 +119,23 @@
 // cannot make the transaction durable, the transaction is committed in memory. Its writes may be on
 // disk.
 //
-// fork(): a child has its own copy of the database.
-//   in memory,     The child may use and destroy the copy if no other thread was inside a call of a
-//   level none     transaction or of the database when the process forked. A thread that was
-//                  running the function of a transact() or read_only() does not count as inside.
-//                  Its pin and snapshot end in the child. Under two-phase locking, its row locks do
-//                  not: a transaction of the child that needs one of these rows retries for ever.
-//                  If the thread was a deadlock victim whose turn had come to run again, its turn
-//                  does not end either. A victim in the child then waits for the whole time of
-//                  wait_for() before it runs again.
-//   level async,   The log, its files and the directory's lock belong to the parent. In the child
-//   sync           transact(), create_table(), wait_durable(), checkpoint() and close() throw
-//                  db::forked_child at once. A transact() that forked throws it at its commit.
-//                  read_only() and the destructor work if no other thread was inside a call, as
-//                  above. At level sync, read_only() throws db::forked_child after its function
-//                  returns, if data that it read was not durable at the fork. The destructor
-//                  touches no file. The directory stays locked until the parent destroys the
-//                  database. If the parent is killed, it stays locked until its children end or
-//                  call exec().
+// fork(): a child has its own copy of the database. What the child may do depends on the level:
+//   memory, none  The child may use and destroy the copy if no other thread was inside a call of a
+//                 transaction or of the database when the process forked. A thread that was running
+//                 the function of a transact() or read_only() does not count as inside. Its pin and
+//                 snapshot end in the child. Under two-phase locking, its row locks do not: a
+//                 transaction of the child that needs one of these rows retries forever. If the
+//                 thread was a deadlock victim whose turn had come to run again, its turn does not
+//                 end either. A victim in the child then waits for the whole time of wait_for()
+//                 before it runs again.
+//   async, sync   The log, its files and the directory's lock belong to the parent. In the child
+//                 transact(), create_table(), wait_durable(), checkpoint() and close() throw
+//                 db::forked_child at once. A transact() that forked throws it at its commit.
+//                 read_only() and the destructor work if no other thread was inside a call, as
+//                 above. At level sync, read_only() throws db::forked_child after its function
+//                 returns, if data that it read was not durable at the fork. The destructor touches
+//                 no file. The directory stays locked until the parent destroys the database. If
+//                 the parent is killed, it stays locked until its children end or call exec().
 //
 // Implementation notes
 // `database` is basic_database<db::capability_commit>: DBX's transactions on CPUs that commit them,

@@ -33,7 +33,7 @@
 // 1. A transaction reads the underlying lock first and aborts if the lock is held. So no
 //    transaction commits while a thread holds the lock, and taking the lock aborts all of them.
 // 2. No attempt begins while the lock is held (the lemming effect). lock() waits for the lock to be
-//    free, at most free_waits_max rounds; then it queues for the lock.
+//    free, for at most free_waits_max rounds. Then it queues for the lock.
 // 3. lock() inside a transaction joins it: the transaction reads this lock, too, and each unlock()
 //    ends one level, in any order. Nothing commits before the outermost level does. subscribe()
 //    adds the lock to the transaction without a level.
@@ -160,8 +160,8 @@ class elided {
   void lock(std::uint32_t& aborts) { enter(aborts, internal::always_retry); }
 
   // Returns false if a thread holds the lock. Never waits. Elides a free lock if the policy allows
-  // it, and otherwise tries to take the lock. Inside a transaction, try_lock() aborts
-  // the transaction, and the outermost section runs again with its lock taken.
+  // it, and otherwise tries to take the lock. Inside a transaction, try_lock() aborts the
+  // transaction, and the outermost section runs again with its lock taken.
   bool try_lock() {
     if (Htm::test()) Htm::template abort<htm::code_nested_trylock>();
     std::uint32_t ignored = 0;

@@ -11,8 +11,8 @@
 // throw.
 //
 // Thread-safety: any thread may call any function at any time, except constructors, destructor,
-// assignment, swap() and clear(). For these no other thread may use the map, nor
-// may a function that the map calls use them.
+// assignment, swap() and clear(). During these no other thread may use the map. A function that the
+// map calls must not call them.
 // Every operation on one key is linearizable. multi_get(), multi_upsert(), multi_erase() and
 // for_each() are sequences of such operations. size(), empty(), memory_bytes() and stats() are
 // exact when no operation runs. Readers write nothing that threads share. They wait only for a
@@ -20,7 +20,8 @@
 // Complexity: O(1) expected for each key. for_each() visits every bucket.
 // Iterator validity: the map has no iterators.
 // Errors: std::bad_alloc, and what the caller's functions throw. An operation on one key then
-// leaves the contents unchanged. One on many keys keeps its earlier changes. Others:
+// leaves the contents unchanged. An operation on many keys keeps the changes that it made before.
+// Other errors:
 //   std::invalid_argument  a key of more than 64 KiB, a string value of 4 GiB or more, multi_get()
 //                          with too few results, multi_upsert() with too few or many values
 //   std::out_of_range      at() of an absent key
@@ -31,8 +32,8 @@
 // take 24 to 49 bytes for each pair. The table grows in place, without a second table. It halves
 // when its keys fill less than 15 % of its slots and half of it is 2 MiB or more. The pages go back
 // to the system, unless they came from a memory resource. Later keys reuse the slots that erase()
-// empties. Most slots may be empty, and trivially copyable values lie in them, so prefer
-// std::string for values of more than some hundred bytes. Ten integer keys take 1.5 KB.
+// empties. Most slots may be empty, and trivially copyable values lie in them. So prefer
+// std::string for values of more than a few hundred bytes. Ten integer keys take 1.5 KB.
 // memory_options.hpp chooses where the memory comes from, and limits it.
 // fork(): a child has its own copy of the map. The child may use and destroy the copy if no other
 // thread was inside a call of the map when the process forked. Otherwise a bucket or pool that such
@@ -167,8 +168,8 @@ class hash_map : public internal::hash_map_face<Key, Value, Hash> {
     });
   }
 
-  // Grows the table so that `many` keys fit without further growth. The table then shrinks no
-  // further than that until the next reserve(). Other threads may use the map during the call.
+  // Grows the table so that `many` keys fit without further growth. Until the next reserve(), the
+  // table does not shrink below that size. Other threads may use the map during the call.
   // Throws std::bad_alloc if memory runs out. The growth until then stays. If the table would be
   // larger than the system's memory, reserve() throws at once and grows nothing.
   void reserve(std::size_t many) { this->table().reserve(many); }

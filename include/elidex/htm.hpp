@@ -25,7 +25,7 @@
 //   x86-64                    Intel RTM and HLE, after the run-time check behind enabled()
 //   ELIDEX_SIMULATED defined  the simulated machine (the elidex_sim_* functions below)
 //   other CPUs                none: enabled() and test() are false, and begin() reports an abort
-//   ThreadSanitizer           the same: it would see neither a transaction nor its rollback
+//   ThreadSanitizer           the same, because it does not see transactions and their rollback
 // A program must not mix objects built with and without ELIDEX_SIMULATED.
 //
 // Implementation notes
@@ -35,7 +35,8 @@
 // are compiler barriers.
 // From: paper 001, sections 3.1 and 3.3.1 (programming interface, abort causes). Detection follows
 // Intel's manual. Deviation: the paper's one machine always committed, so it needed no run-time
-// check. Today microcode may abort every transaction while CPUID still shows RTM; hence the trial.
+// check. Today microcode may abort every transaction while CPUID still shows RTM. The trial
+// transactions find that out.
 #pragma once
 
 #include <atomic>
@@ -135,25 +136,25 @@ struct status {
     return {explicit_bit | (static_cast<std::uint32_t>(code) << code_shift)};
   }
 
-  // Whether the transaction runs: this is its inside.
+  // Returns whether the transaction has started, so that the caller is inside it.
   constexpr bool started() const noexcept { return word == started_word; }
-  // abort() was called.
+  // Returns whether abort() was called.
   constexpr bool is_explicit() const noexcept { return has(explicit_bit); }
-  // The hardware's guess that another attempt may commit.
+  // Returns whether the hardware expects that another attempt may commit.
   constexpr bool may_retry() const noexcept { return has(retry_bit); }
-  // Another core accessed a line of the transaction.
+  // Returns whether another core accessed a line of the transaction.
   constexpr bool is_conflict() const noexcept { return has(conflict_bit); }
-  // The transaction's lines did not fit.
+  // Returns whether the transaction's lines did not fit.
   constexpr bool is_capacity() const noexcept { return has(capacity_bit); }
-  // A debugger's breakpoint was met.
+  // Returns whether a debugger's breakpoint was met.
   constexpr bool is_debug() const noexcept { return has(debug_bit); }
-  // The abort happened below the outermost transaction.
+  // Returns whether the abort happened below the outermost transaction.
   constexpr bool is_nested() const noexcept { return has(nested_bit); }
-  // The argument of abort(), or 0 unless is_explicit().
+  // Returns the argument of abort(), or 0 unless is_explicit().
   constexpr std::uint8_t code() const noexcept {
     return is_explicit() ? static_cast<std::uint8_t>(word >> code_shift) : std::uint8_t{0};
   }
-  // abort(code_lock_busy) was called: the elided lock is held.
+  // Returns whether abort(code_lock_busy) was called: the elided lock is held.
   constexpr bool is_lock_busy() const noexcept { return is_explicit() && code() == code_lock_busy; }
 
   // Returns the cause of an abort. If several bits are set, returns the first of explicit, capacity

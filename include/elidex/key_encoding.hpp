@@ -18,16 +18,16 @@
 //   * each type with a key_encoding, compared as its `as`, which is a key of another type.
 //
 // float and double: -0.0 and 0.0 are one key, which reads back as 0.0. All NaNs are one key. It is
-// equal to itself, comes behind infinity, and reads back as a quiet NaN.
+// equal to itself, greater than infinity, and reads back as a quiet NaN.
 // Strings are passed as std::string_view, vectors of bytes as std::span<const std::byte>. A key of
 // more than 64 KiB throws std::invalid_argument from the function that takes it. In a pair, tuple
 // or array each zero byte of a string counts twice, except in the last member.
 //
-// encode() and decode() must be inverse, must not throw, and must always return the same result for
-// the same argument. Any thread may call them at any time.
+// decode() must be the inverse of encode(). Both must not throw, and must always return the same
+// result for the same argument. Any thread may call them at any time.
 //
-// Keys of a fixed size of at most 32 bytes lie in the nodes of a map. Of other keys the first 8
-// bytes do.
+// Keys of a fixed size of at most 32 bytes lie in the nodes of a map. Other keys lie on the heap,
+// and the nodes have their first 8 bytes.
 #pragma once
 
 namespace elidex {

@@ -9,9 +9,9 @@
 // some tens of KB.
 //
 // bytes_max limits the bytes that the map requests for what the options cover. It does not count
-// malloc's own overhead, which can add half again for short strings. memory_bytes() estimates this
-// overhead, and includes the objects on the heap, the counters and the lists, but not what values
-// own. So it may exceed bytes_max.
+// malloc's own overhead, which can add half again for short strings. memory_bytes() includes an
+// estimate of this overhead, the objects on the heap, the counters and the lists. It does not
+// include what values own. So it may exceed bytes_max.
 //
 // Thread-safety: options are values. The resource must be thread-safe.
 // Lifetime: the resource must outlive every map that uses it. A map that is moved from keeps its

@@ -9,10 +9,10 @@
 // stops eliding for a time that depends on the cause and on how long the failures took. On any
 // other CPU, lock() takes the lock at once. A waiter spins briefly, then sleeps.
 //
-// A critical section may do whatever it may do under a std::mutex. An abort undoes everything that
-// the section wrote to memory, and the section runs again without noticing. A system
-// call, a page fault or output aborts the transaction, and the section runs again with the lock
-// taken. To wait inside a section, use elidex::condition_variable.
+// A critical section may do everything that it may do under a std::mutex. An abort undoes
+// everything that the section wrote to memory. Then the section runs again, and the program does
+// not notice. A system call, a page fault or output aborts the transaction, and the section runs
+// again with the lock taken. To wait inside a section, use elidex::condition_variable.
 //
 // What a call does (parentheses mark errors in the program, as with std::mutex):
 //
@@ -23,8 +23,8 @@
 //                   recursive_mutex  adds a level, true  false                 true
 //   unlock()        any              ends the section    (frees it)            (nothing)
 //
-// Thread-safety: any thread may call any member. unlock() is for the thread that locked. Sections
-// of several locks may nest and overlap in any order.
+// Thread-safety: any thread may call any member, but only the thread that locked may call unlock().
+// Sections of several locks may nest and overlap in any order.
 // Errors: lock(), try_lock() and unlock() throw nothing. A constructor with a name throws
 // std::bad_alloc or std::system_error. The constructor copies the name, which must not be null.
 // Size: one cache line (recursive_mutex: two).

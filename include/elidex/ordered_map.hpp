@@ -16,8 +16,8 @@
 // update() and compute() replace it by a changed copy.
 //
 // Thread-safety: any thread may call any function at any time, except constructors, destructor,
-// assignment, swap() and clear(). For these no other thread may use the map, nor
-// may a function that the map calls use them.
+// assignment, swap() and clear(). During these no other thread may use the map. A function that the
+// map calls must not call them.
 // Every operation on one key is linearizable. scan(), scan_n(), count(), front(), back(),
 // lower_bound(), upper_bound(), floor() and ceiling() are snapshots, and linearizable too.
 // multi_get(), multi_upsert(), multi_erase(), erase(bounds), bulk_load() into a map with keys,
@@ -28,12 +28,13 @@
 // Iterator validity: cursors, ranges and their iterators stay valid while other threads insert and
 // erase, even if they erase their key. The map must outlive them.
 // Errors: std::bad_alloc, and what the caller's functions throw. An operation on one key then
-// leaves the map unchanged. One on many keys keeps its earlier changes. Others:
+// leaves the map unchanged. An operation on many keys keeps the changes that it made before. Other
+// errors:
 //   std::invalid_argument  a key of more than 64 KiB, a string value of 4 GiB or more, multi_get()
 //                          with fewer results than keys, multi_upsert() with unequal numbers of
 //                          keys and values, keys of bulk_load() that do not ascend
 //   std::out_of_range      at() of an absent key
-//   std::logic_error       extract() of a value that cannot be copied, called by a visitor;
+//   std::logic_error       extract() of a value that cannot be copied, called by a visitor.
 //                          bulk_load() into an empty map that another thread fills meanwhile
 // Memory: an empty map takes 40 bytes, and ten integer keys take 1.9 KB. memory_options.hpp chooses
 // where the memory comes from, and limits it.
@@ -193,11 +194,11 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   }
 
   // Returns the records of a range as a C++20 input range. A record is a std::pair<Key, Value>. If
-  // the key or value is a std::string or bytes, the record has a std::string_view or span in its
-  // place, which is valid until the next step, and converts to the pair. The walk is weakly
-  // consistent: it visits each key that is present during the whole walk exactly once, may miss
-  // keys that are inserted or erased meanwhile, and never goes back. Between two steps it holds
-  // nothing in the map.
+  // the key or value is a std::string, the record has a std::string_view in its place, and for
+  // bytes a span. Both are valid until the next step. Such a record converts to the pair. The walk
+  // is weakly consistent. It visits each key that is present during the whole walk exactly once. It
+  // may miss keys that are inserted or erased meanwhile. It never goes back. Between two steps it
+  // holds no lock, and keeps no memory of the map alive.
   template <class Bounds>
   internal::map_range<ordered_map> range(const Bounds& which) const& {
     static_assert(values::can_be_copied, "range() copies the values: use scan()");
@@ -217,9 +218,9 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   template <class... Bounds>
   void range(const Bounds&...) const&& = delete;  // the map must outlive the range
 
-  // Divides the map into at most n parts with about as many keys each, for as many threads. Each
-  // key that is ever in the map belongs to exactly one of the parts. They are bounds for scan() and
-  // range(). Takes O(n + log size).
+  // Divides the map into at most n parts with about as many keys each, for as many threads. The
+  // parts are bounds for scan() and range(). Each key belongs to exactly one part, also a key that
+  // is inserted later. Takes O(n + log size).
   std::vector<part> split(std::size_t n) const;
 
   // Removes the keys of a range. Returns their number. Each removal is atomic; the whole is not. A
@@ -236,17 +237,18 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   std::optional<record> front() const { return first_of(elidex::all); }
   // Returns the record with the largest key.
   std::optional<record> back() const { return first_of(elidex::all.descending()); }
-  // The first key that is not less than `key`. The standard's lower_bound() returns an iterator.
+  // Returns the first key that is not less than `key`. The standard's lower_bound() returns an
+  // iterator.
   std::optional<record> lower_bound(key_argument key) const {
     return first_of(elidex::from(own(key)));
   }
   // The same as lower_bound().
   std::optional<record> ceiling(key_argument key) const { return lower_bound(key); }
-  // The first key that is greater than `key`.
+  // Returns the first key that is greater than `key`.
   std::optional<record> upper_bound(key_argument key) const {
     return first_of(elidex::above(own(key)));
   }
-  // The last key that is not greater than `key`.
+  // Returns the last key that is not greater than `key`.
   std::optional<record> floor(key_argument key) const {
     return first_of(elidex::up_to(own(key)).descending());
   }
@@ -258,8 +260,8 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   // fifteen sixteenths, and shows all records at one moment. If it throws, the map stays empty.
   // Into a map with keys, it inserts each record by itself. If it throws, the records inserted
   // before stay. Throws std::invalid_argument if the keys do not ascend, and std::logic_error if
-  // the map was empty and another thread fills it meanwhile. It moves the values out
-  // of a container that is passed as an rvalue, also if it throws.
+  // the map was empty and another thread fills it meanwhile. It moves the values out of a container
+  // that is passed as an rvalue, also if it throws.
   template <std::ranges::input_range Range>
   std::size_t bulk_load(Range&& sorted);
 
@@ -336,11 +338,12 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
 template <class Key, class Value>
 class ordered_map<Key, Value>::cursor_type {
  public:
-  // Whether the cursor is at a key. The functions below need that, except the seeks.
+  // Returns whether the cursor is at a key. The other functions need that, except the seeks.
   bool valid() const noexcept { return at_.valid(); }
   // Returns the key. A view is valid until the cursor moves.
   typename keys::view key() const { return keys::decoded(at_.key()); }
-  // Returns the value, a copy from the time when the cursor came. Valid until the cursor moves.
+  // Returns a copy of the value, made when the cursor came to the key's leaf. Valid until the
+  // cursor moves.
   decltype(auto) value() const noexcept {
     if constexpr (values::is_same) {
       return at_.value();

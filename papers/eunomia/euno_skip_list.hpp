@@ -585,8 +585,8 @@ class euno_skip_list {
     if (Why != purpose::add && !controller.is_marked(slot)) {
       return from.at->sequence.validate(from.seen) ? op_status::no : op_status::restart;
     }
-    // A reader doesn't queue: it looks at the record at the end of its region, and most often
-    // nobody writes just then.
+    // A reader does not queue. It reads the record at the end of its region, when usually no thread
+    // writes it.
     if constexpr (Why == purpose::look) return in_lower(from, body);
 
     const bool waited = controller.lock(slot);

@@ -5,10 +5,10 @@
 //   list.update(7, [](std::uint64_t& v) { ++v; });
 //   list.scan(0, 10, [](std::uint64_t key, std::uint64_t value) { ... });  // weakly consistent
 //
-// A node is erased by marking its links, bit 0 of each, from the top to level 0; a marked link
-// never changes again, so nobody puts a node behind one that has gone. Whoever comes by a marked
-// node on a search takes it out of that level by a compare-and-swap on its predecessor's link:
-// searches help, and end only between two nodes that are both unmarked.
+// An erase marks the node's links, bit 0 of each, from the top to level 0. A marked link never
+// changes again, so no thread links a node behind an erased one. A search that meets a marked node
+// unlinks it from that level, by a compare-and-swap on its predecessor's link. So searches help,
+// and end only between two nodes that are both unmarked.
 //
 // Invariants
 //   * Keys ascend on each level. Links of a node are marked from the top down, and all of them
@@ -38,10 +38,10 @@
 // update replaces: the swap of its address is what is said above of the value, and addresses are
 // not reused while somebody is pinned who has seen them.
 //
-// Whose node is it? The one who adds a node may still be linking its upper levels while another
-// erases it. Each of the two leaves when it is done; the second one to leave searches once more,
-// which takes the node out of every level (nobody links it any more, and at no level is there an
-// equal key in front of it), and retires it.
+// Ownership of a node. A thread that adds a node may still be linking its upper levels while
+// another thread erases it. Each of the two leaves when it is done. The second one to leave
+// searches once more, which unlinks the node from every level, because no thread links it now and
+// no level has an equal key in front of it. Then it retires the node.
 //
 // Memory orders: seq_cst where nothing is said, since all of it is swaps and loads, which cost no
 // more on x86.
@@ -88,7 +88,7 @@ struct lock_free_list_rules {
 //
 // Thread-safety: every function but constructor and destructor may be called from any thread at any
 // time, and all are linearizable except scan(), size(), empty(), memory_bytes() and stats().
-// Lock-free but for memory: the pools and the retire list take a mutex of the thread's shard.
+// Lock-free except for memory: the pools and the retire list take a mutex of the thread's shard.
 //
 // Errors: std::bad_alloc from insert(), upsert(), update() of large values, erase(), the
 // constructor, and from the first call of a thread; the list is then unchanged.
@@ -452,8 +452,8 @@ class lock_free_skip_list {
     if (way.height < height) search(added.key, way, height);
     for (unsigned level = 1; level < height; ++level) {
       for (;;) {
-        // Its link first, unless an eraser has marked it: then nobody would take it out of this
-        // level any more.
+        // Sets the node's own link first. Stops if an eraser has marked it, because no thread would
+        // then unlink the node from this level.
         std::uintptr_t own = added.link(level).load();
         if (is_marked(own)) return leave(added, way);
         if (target(own) != way.after[level] &&

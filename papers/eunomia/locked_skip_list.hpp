@@ -19,14 +19,15 @@
 // Invariants
 //   * Keys ascend along the links of the nodes that are in a level. A link that leads to a smaller
 //     key belongs to a node that has left this level; the link never changes again.
-//   * A node is in level i + 1 only while it is in level i, and whoever holds its node lock finds
-//     it in all of them or (obsolete) in none.
+//   * A node is in level i + 1 only while it is in level i. A thread that holds its node lock finds
+//     the node in all of its levels or (obsolete) in none.
 //   * At no moment are two nodes with one key in level 0, and so in no level: a second one comes in
 //     at the bottom, when the first one has left everything above it.
 //
 // Order of locks: the node lock of the node that comes in or goes out; then links from smaller to
-// larger keys, one in the former case, two adjacent ones in the latter. Who holds a link waits for
-// nothing but a link further right; who waits for a node lock holds nothing.
+// larger keys, one in the former case, two adjacent ones in the latter. A thread that
+// holds a link waits only for a link further right. A thread that waits for a node lock holds
+// nothing.
 //
 // Linearization points
 //   a key comes in, goes out   the store to its predecessor's link at level 0, made under that
@@ -46,10 +47,10 @@
 //   upsert, update that write  their store of the value, under the node lock
 //   erase that finds the node obsolete   the moment at which the other one took it out, which was
 //                                        after our search
-//   That a change is seen by whoever begins after it has returned needs a fence behind it, since
-//   searches take no lock: make_visible(), and epoch_pin at the beginning of the next operation.
-//   scan is not linearizable: it reports every key that is there all the time, none that never was,
-//   in ascending order.
+//   An operation that begins after a change has returned must see the change. Searches take no
+//   lock, so this needs a fence after the change: make_visible(), and epoch_pin at the beginning of
+//   the next operation. scan is not linearizable: it reports every key that is there all the time,
+//   none that never was, in ascending order.
 //
 // Why a node that has been turned backwards leads to no reused memory. A search reaches a node on
 // some level, and looks only at its links there and below. A node that was in that level after the
@@ -391,7 +392,7 @@ class locked_skip_list {
       unlock_link(at->link(0), next);
       return next;
     }
-    // nobody takes it out before it is in all its levels
+    // no thread unlinks it before it is in all its levels
     const node_guard guard(added.payload.lock);
     for (unsigned level = 0;;) {
       // relaxed: ordered by the release below

@@ -8,8 +8,8 @@
 //
 // A trie of B+trees, of which keys up to 8 bytes need one layer: that is what paper 003 compares
 // Eunomia with. Its HTM-Masstree is this tree under coarse<elided<ttas_lock, dbx_budgets>>: one
-// region for each operation, in which the bits of the versions are still written, but nobody waits
-// for them.
+// region for each operation, in which the bits of the versions are still written, but no thread
+// waits for them.
 //
 // The protocol, in short. A node has a version word (masstree_version.hpp) of a lock, marks and
 // counters. A reader takes a stable version, looks, and compares. Going down, it takes the child's
@@ -34,9 +34,9 @@
 //     memory is used again, two epochs later (internal/memory/epoch.hpp).
 //
 // Order of locks: a leaf, then its ancestors upward; each is waited for. A leaf's left neighbour is
-// only tried for: whoever fails lets go of all and begins again. Scans that lock wait for leaves
-// from left to right, while they hold nothing but leaves. Nobody waits for a leaf who holds an
-// inner node, and nobody waits for a stable version who holds a lock: no cycle.
+// only tried: a thread that fails releases all locks and begins again. Scans that lock wait for
+// leaves from left to right, and hold only leaves. No thread that holds an inner node waits for a
+// leaf, and no thread that holds a lock waits for a stable version. So there is no cycle.
 //
 // Splitting and removing reach up as far as they must: all nodes that change are locked first, from
 // below; then it is known what memory is needed, and nothing has changed if there is none. Then all
@@ -62,12 +62,11 @@
 //                     that lets readers at it
 //   upsert, update    of a key that is there: the store of the value; when it is wider than a word:
 //                     the unlock
-//   those that change nothing: any moment under the lock
-//   scan              masstree_range.hpp
-//   That a change is seen by whoever begins after it has returned needs a fence behind it, since
-//   readers don't wait for locks: make_visible(), and epoch_pin at the beginning of the next
-//   operation. The original has no such fence. Under a coarse policy: the acquisition of the lock,
-//   or the commit of the transaction.
+//   those that change nothing: any moment under the lock scan              masstree_range.hpp An
+//   operation that begins after a change has returned must see the change. Readers do not wait for
+//   locks, so this needs a fence after the change: make_visible(), and epoch_pin at the beginning
+//   of the next operation. The original has no such fence. Under a coarse policy: the acquisition
+//   of the lock, or the commit of the transaction.
 //
 // From: Mao, Kohler, Morris, "Cache craftiness for fast multicore key-value storage", EuroSys 2012,
 // sections 4.3 to 4.6; paper 003 sections 6.1 and 6.2. Deviations:

@@ -341,7 +341,7 @@ bool masstree<Key, Value, Sync, Width>::erase(Key key) {
       while (run_exclusive(op, [&] { return give_up_root(op); }) == op_status::yes) {
       }
     } catch (const std::bad_alloc&) {
-      // The key is gone all the same; whoever removes the next leaf will try again.
+      // The key is erased anyway. The thread that removes the next leaf tries again.
     }
   }
   return true;

@@ -10,10 +10,10 @@
 //   * An inner node's key i is the `low` of the leftmost leaf below child i + 1.
 //
 // Readers follow pointers before they know whether the node that held them has changed. So pointers
-// are stored with release and loaded with acquire order: whoever follows one finds the node as
-// complete as it was when it was linked. And an inner node's count is loaded before the child, the
-// same way: the child is then one that was there at that moment or later, and so cannot be reused
-// while the reader is pinned.
+// are stored with release and loaded with acquire order. So a reader that follows a pointer finds
+// the node as complete as it was when it was linked. And an inner node's count is loaded before the
+// child, the same way: the child is then one that was there at that moment or later, and so cannot
+// be reused while the reader is pinned.
 #pragma once
 
 #include <array>
@@ -130,7 +130,8 @@ struct masstree_leaf : masstree_node<Key, Sync, Width> {
   masstree_leaf(Key low_key, typename node::version_type::state at_first) noexcept
       : node(node::version_type::kind::leaf, at_first), low(low_key) {}
 
-  // acquire and release: pair with each other. Who sees a key's place sees the key and the value.
+  // acquire and release: pair with each other. A thread that sees a key's place sees
+  // the key and the value.
   order permuted() const noexcept { return order(permutation_.load(std::memory_order_acquire)); }
   void permute(order p) noexcept { permutation_.store(p.word(), std::memory_order_release); }
   masstree_leaf* next() const noexcept { return next_.load(std::memory_order_acquire); }
@@ -152,10 +153,10 @@ struct masstree_leaf : masstree_node<Key, Sync, Width> {
 
   void insert(order p, unsigned position, Key k, const Value& v) noexcept {
     const unsigned slot = p.slot(p.count());
-    // Somebody with an older permutation may be looking for the key that was here.
+    // A thread with an older permutation may be looking for the key that was here.
     if ((unsigned{stale_slots_} >> slot & 1u) != 0) {
       this->version.mark_inserting();
-      // of all slots: whoever saw one of their keys will see that the version has changed
+      // of all slots: a thread that saw one of their keys will see a changed version
       stale_slots_ = 0;
     }
     keys_[slot].template store<racing>(k);

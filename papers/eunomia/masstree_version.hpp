@@ -73,9 +73,9 @@ class masstree_version {
 
   // --- readers ---
 
-  // The word once nobody is inserting or splitting.
+  // Waits until no thread inserts or splits, and returns the word.
   token stable() const noexcept { return wait_for_none_of(inserting_bit | splitting_bit); }
-  // The word once nobody holds the lock.
+  // Waits until no thread holds the lock, and returns the word.
   token unlocked() const noexcept { return wait_for_none_of(locked_bit); }
 
   // Whether anything was marked since.
@@ -106,7 +106,7 @@ class masstree_version {
     return try_lock(seen);
   }
 
-  // The rest: only by whoever holds the lock.
+  // Only the holder of the lock may call the functions below.
   void mark_inserting() noexcept { mark(inserting_bit); }
   void mark_splitting() noexcept { mark(splitting_bit); }
   bool is_root() const noexcept { return (held() & root_bit) != 0; }
@@ -171,7 +171,7 @@ class masstree_version {
     // relaxed: only a hint, which the exchange checks
     seen.word_ = word_.load(std::memory_order_relaxed);
     if constexpr (!Racing) {
-      // no partner: nobody else is here
+      // no partner: no other thread is here
       word_.store(seen.word_ | locked_bit, std::memory_order_relaxed);
       return true;
     }

@@ -6,13 +6,13 @@
 //   ...
 //   if (control.unlock(slot, waited)) ...  // the segment has become quiet
 //
-// The hot keys of a segment are often neighbours, and whoever changes something writes a lock bit
-// twice. Were all lock bits in one word, its line would be what the records' lines are no more:
-// wanted by everybody. So four slots share a line, the mark bits have one that only inserts and
-// erases write, and requests are counted in the word that holds the lock bits, by the same
-// instruction that clears one: who waits for the bit takes the line away each time he looks. That
-// takes more than 1 KiB, which only hot segments have. (Simulated, 16 cores, workload a, Zipf 0.99:
-// all in one line made 8.7 million operations a second, this makes three times as many.)
+// The hot keys of a segment are often neighbours, and each change writes a lock bit twice. If all
+// lock bits were in one word, all threads would contend for its line, which segments avoid for
+// the lines of records. So four slots share a line. The mark bits have a line that only inserts and
+// erases write. Requests are counted in the word with the lock bits, by the same instruction that
+// clears one, because a thread that waits for the bit takes the line away each time it looks. That
+// takes more than 1 KiB, which only hot segments have. (Simulated, 16 cores, workload a, Zipf
+// 0.99: all in one line made 8.7 million operations a second, this makes three times as many.)
 //
 // Invariants and use are those of conflict_control: a clear mark proves that the key is not in the
 // segment; lock bits protect the clearing of marks, and are advice otherwise. Thread-safety: all

@@ -16,8 +16,8 @@
 //     anywhere.
 //
 // Linearization points: the acquisition of the lock, or the commit of the transaction. Memory is
-// set aside before a region and given back behind it. It can be used again at once: nobody follows
-// an address out of a region.
+// allocated before a region and freed after it. It can be used again at once, because no thread
+// keeps an address beyond its region.
 #pragma once
 
 #include <array>

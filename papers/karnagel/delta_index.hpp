@@ -31,7 +31,7 @@
 //   here: that one thread's operations take effect in their order. Under a coarse policy: the
 //   acquisition of the lock, or the commit of the transaction.
 //
-// Order of locks: as in btree.hpp. A claim of a dictionary entry waits for nobody.
+// Order of locks: as in btree.hpp. A claim of a dictionary entry waits for no thread.
 #pragma once
 
 #include <atomic>
@@ -149,7 +149,7 @@ class delta_index : papers::delta_inner_of<Value, Sync, Parts, Id> {
 
   // Different values.
   std::size_t size() const noexcept { return dictionary_.size(); }
-  // All IDs are below it; some may be nobody's.
+  // All IDs are below it. Some IDs may be unused.
   std::size_t id_bound() const noexcept { return dictionary_.id_bound(); }
 
   // Everything obtained from the system for values, nodes and free nodes, in bytes.

@@ -262,6 +262,8 @@ TYPED_TEST(TransactionMisuse, SavepointsThatAreNotValid) {
   EXPECT_EQ(this->balance(1), 11);
   misuse_row(this->named("rollback_to"), misuse::wrong_handle,
              "a savepoint of another transaction: throws std::logic_error and undoes nothing");
+  misuse_row(this->named("set_savepoint"), misuse::wrong_handle,
+             "its savepoint, passed to another transaction: rollback_to() throws std::logic_error");
   misuse_row(this->named("rollback_to"), misuse::wrong_handle,
              "a savepoint behind one that it has returned to: throws std::logic_error and undoes "
              "nothing");

@@ -46,7 +46,8 @@ class Pages(unittest.TestCase):
 
     def test_whole_programs_are_compiled(self):
         compiled = {p.read_text() for p in (ROOT / "examples").rglob("*.cpp")}
-        programs = [(page.name, program) for page in commands.TOP_PAGES
+        # docs/site/snippets.py compiles the program on the first page of the site.
+        programs = [(page.name, program) for page in commands.TOP_PAGES if page.name != "index.md"
                     for program in commands.whole_programs_of(page.read_text())]
         self.assertGreaterEqual(len(programs), 4)
         self.assertEqual([page for page, program in programs if program not in compiled], [],

@@ -47,8 +47,7 @@ class Lines(unittest.TestCase):
             self.assertIn("(at most 100)", said[0])
 
     def test_tables_and_code_may_be_long(self):
-        for text in (f"| {self.LONG}|", f"```\n{self.LONG}\n```", f"a\n\n    {self.LONG}\n    {self.LONG}\n",
-                     f"<!-- snippet: {self.LONG}-->"):
+        for text in (f"| {self.LONG}|", f"```\n{self.LONG}\n```", f"a\n\n    {self.LONG}\n    {self.LONG}\n"):
             self.assertEqual(list(prose.long_lines(text)), [])
 
     def test_a_number_that_begins_a_list_by_chance_is_found(self):

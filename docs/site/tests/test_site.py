@@ -36,6 +36,10 @@ class HeaderText(unittest.TestCase):
         self.assertIn("| `std::bad_alloc` | no memory, at all |", made)
         self.assertIn("### Errors", made)
 
+    def test_a_term_of_a_table_may_have_no_explanation(self):
+        made = header_text.markdown(["Others:", "  log_error       a damaged directory; problem() says which", "  std::bad_alloc"])
+        self.assertIn("| `std::bad_alloc` |  |", made)
+
     def test_an_example_is_code(self):
         self.assertIn("```cpp\nmap.insert(1, 2);\n```", header_text.markdown(["A map.", "", "  map.insert(1, 2);"]))
 
@@ -82,27 +86,49 @@ class Links(unittest.TestCase):
 
 
 class Snippets(unittest.TestCase):
-    PAGE = ("<!-- snippet: int n = 2; -->\n```cpp\n#include <map>\nstd::cout << n;\n```\n\n"
-            "<!-- snippet: continued -->\n```cpp\nstd::cout << n + 1;\n```\n\n```output\n23\n```\n"
+    PAGE = ("```cpp\n#include <map>\nint main() {}\n```\n\n```output\n2\n```\n\n```output\n3\n```\n"
             "```cpp\nint main() {\n}\n```\n```text\nno\n```\n")
 
     def test_it_finds_the_snippets_of_a_page(self):
         first, second = snippets.snippets_of("docs/a.md", self.PAGE)
-        self.assertEqual((first.line, first.before, first.output), (3, "int n = 2;", "23\n"))
-        self.assertEqual(first.text(), "#include <map>\nstd::cout << n;\nstd::cout << n + 1;\n")
-        self.assertTrue(second.is_program() and second.output is None)
+        self.assertEqual((first.line, first.text, first.output), (2, "#include <map>\nint main() {}\n", "2\n3\n"))
+        self.assertTrue(second.line == 14 and second.output is None)
         with self.assertRaises(ValueError):
             snippets.snippets_of("docs/a.md", "```output\n1\n```\n")
+
+    def lacks(self, code):
+        return list(snippets.incomplete(snippets.Snippet("docs/a.md", 2, code)))
+
+    def test_a_program_that_a_reader_cannot_copy_as_printed_is_an_error(self):
+        main = "int main() { std::cout << 1; }\n"
+        self.assertEqual(self.lacks("#include <iostream>\n" + main), [])
+        self.assertEqual(self.lacks(main), ["docs/a.md:2: std::cout needs #include <iostream>"])
+        self.assertEqual(self.lacks("map.insert(1, 2);\n"), ["docs/a.md:2: not a whole program: it has no main()"])
+        self.assertEqual(self.lacks("int main() { std::no_such_name x; }\n"),
+                         ["docs/a.md:2: std::no_such_name: add it to NAMES in docs/site/snippets.py"])
+        self.assertEqual(self.lacks('int main() { puts("std::cout"); }  // std::thread\n'), [])
+
+    def test_a_public_header_gives_the_headers_that_it_includes_itself(self):
+        main = "int main() { std::string name; }\n"
+        self.assertEqual(self.lacks('#include "elidex/ordered_map.hpp"\n' + main), [])
+        self.assertEqual(self.lacks('#include "elidex/version.hpp"\n' + main),
+                         ["docs/a.md:2: std::string needs #include <string>"])
+
+    def test_programs_are_compiled_with_their_own_headers_only(self):
+        found = snippets.snippets_of("docs/a.md", "```cpp\n#include <map>\nint main() {\n}\n```\n")
+        self.assertEqual([line for line in snippets.unit(found).splitlines() if line.startswith("#include")],
+                         ["#include <map>", "#include <cstdlib>"])  # the last one is the runner's, below the program
 
     def test_a_snippet_that_prints_something_else_or_does_not_compile_is_an_error(self):
         with tempfile.TemporaryDirectory() as directory:
             archive = Path(directory, "empty.a")
             subprocess.run(["ar", "rc", archive], check=True)
-            found = snippets.snippets_of("docs/a.md", '```cpp\nint main() { std::cout << 1; }\n```\n```output\n2\n```\n')
+            found = snippets.snippets_of(
+                "docs/a.md", "```cpp\n#include <iostream>\nint main() { std::cout << 1; }\n```\n```output\n2\n```\n")
             program, complaint = snippets.compiled(snippets.unit(found), archive, b"")
             self.assertIsNone(complaint)
             self.assertIn("docs/a.md:2: prints", snippets.difference(program, 0, found[0]))
-            wrong = snippets.snippets_of("docs/a.md", "```cpp\n\nnothing();\n```\n")
+            wrong = snippets.snippets_of("docs/a.md", "```cpp\nint main() {\nnothing();\n}\n```\n")
             self.assertRegex(snippets.compiled(snippets.unit(wrong), archive, b"")[1], r"docs/a.md:3:")
 
     @unittest.skipUnless(shutil.which("clang-format-19"), "no clang-format-19; ./dev lint installs it")

@@ -268,7 +268,7 @@ std::vector<series> appendix_c_1(const host::machine& which, const experiment_sc
     all[2].points.emplace_back(x, aborted_pct(
                                       which, scale.times(5, 50), scale.seed, [] {},
                                       [&] {
-                                        larger += 65'536;  // a size that nobody has given back
+                                        larger += 65'536;  // a size that was not freed before
                                         ::operator delete(::operator new(larger));
                                       }));
   }

@@ -19,8 +19,9 @@
 //
 // Order of locks: one at a time. Linearization points: those of the lock.
 //
-// Thread-safety: insert(), remove(), contains() from any thread; the others while nobody else is
-// in. insert() throws std::bad_alloc, and all what the lock throws.
+// Thread-safety: any thread may call insert(), remove() and contains(). The other functions must
+// run alone.
+// Errors: insert() throws std::bad_alloc. Each function throws what the lock throws.
 //
 // From: paper 004 section 3.3.4. Deviations: none.
 
@@ -57,7 +58,7 @@ class chained_map {
     const std::lock_guard guard(lock_of(b));
     return append(b, made);
   }
-  // Without the lock: while nobody else is in, and where elision_only has no machine to run on yet.
+  // Without the lock. It must run alone. elision_only needs it before there is a machine.
   bool unsafe_insert(int value) {
     auto made = make(value);
     return append(bucket_of(value), made);

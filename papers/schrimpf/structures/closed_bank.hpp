@@ -16,7 +16,7 @@
 //
 // Order of locks: one at a time. Linearization points: those of the account's lock.
 //
-// Thread-safety: all members but check(), from any thread; check() while nobody else is in.
+// Thread-safety: any thread may call any member, except check(), which must run alone.
 //
 // From: paper 004 section 3.3.1. Deviations: balances are integers, so that the sum is exact; the
 // lock has cache lines of its own and so has the balance, where the thesis's account is one object

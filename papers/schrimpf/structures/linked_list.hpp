@@ -19,8 +19,9 @@
 //
 // Order of locks: one. Linearization points: those of the lock.
 //
-// Thread-safety: insert(), remove(), contains() from any thread; the others while nobody else is
-// in. insert() throws std::bad_alloc, and all what the lock throws.
+// Thread-safety: any thread may call insert(), remove() and contains(). The other functions must
+// run alone.
+// Errors: insert() throws std::bad_alloc. Each function throws what the lock throws.
 //
 // From: paper 004 section 3.3.3 and appendix D.2. Deviations: none in the algorithm; the text also
 // says that an insertion finds out whether the value is there already, which would make it as long
@@ -56,7 +57,7 @@ class linked_list {
     const std::lock_guard guard(own_.lock);
     append(std::move(made));
   }
-  // Without the lock: while nobody else is in, and where elision_only has no machine to run on yet.
+  // Without the lock. It must run alone. elision_only needs it before there is a machine.
   void unsafe_insert(int value) { append(make(value)); }
 
   // Whether the value was there.

@@ -15,7 +15,7 @@
 //
 // Order of locks: one at a time. Linearization points: those of the lock.
 //
-// Thread-safety: increment() from any thread; check() while nobody else is in.
+// Thread-safety: any thread may call increment(). check() must run alone.
 //
 // From: paper 004 section 3.3.2. Deviation: the unaligned and the aligned setting share one array,
 // whose stride differs.

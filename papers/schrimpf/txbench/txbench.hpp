@@ -341,7 +341,7 @@ class expected {
     std::vector<std::pair<std::size_t, text>> texts;
   };
 
-  // Which of several writers was last nobody knows; that somebody was, everybody.
+  // Of several writers, any may have been the last one.
   static bool may_be(const text& now, std::size_t column, const text& loaded,
                      const changes* changed) {
     bool written = false;

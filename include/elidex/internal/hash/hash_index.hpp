@@ -28,8 +28,8 @@
 //
 // Invariants
 //   * those of hash_table.hpp: at each moment one bucket has all keys of a hash.
-//   * A bucket's blocks are full but for the last one (hash_bucket.hpp), and no block but the
-//     bucket itself is empty.
+//   * A bucket's blocks are full except the last one (hash_bucket.hpp). No block except the bucket
+//     itself is empty.
 //   * A chained block is reused only as a chained block of this map, so a late reader may still
 //     read its fields.
 //

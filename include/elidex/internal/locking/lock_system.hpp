@@ -58,7 +58,7 @@
 //    set (implicit locks, gaps). Only its own thread removes. end() clears id and list together, so
 //    no object is added to a list that will not be released.
 // 3. State under a latch changes in sections that neither allocate nor throw nor make system calls
-//    (but for wakes_under_latch), so that they may be hardware regions. Objects come from the
+//    (except wakes_under_latch), so that they may be hardware regions. Objects come from the
 //    transaction's spares, which are filled before. By default, wake-ups follow the section.
 //
 // Order of latches: those of queues, several of them in ascending order, then that of one

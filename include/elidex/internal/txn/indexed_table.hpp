@@ -12,9 +12,9 @@
 //     by.scan(t, number, between(100, 200), fn);         // in the index's order
 //   });
 //
-// An index's function maps a row to the value that the index orders. The function must give the
-// same for the same row for ever. A change of the table that bypasses this class does not update
-// the indexes. The database's Indexes must support string keys.
+// An index's function maps a row to the value that the index orders. The function must always
+// return the same value for the same row. A change of the table that bypasses this class does not
+// update the indexes. The database's Indexes must support string keys.
 //
 // Thread-safety: after the last add_index(), all members from any thread, each in a transaction of
 // its own.
@@ -106,7 +106,7 @@ class indexed_table {
     table.check_owner(owner_mark(db));
   }
 
-  // Adds an index. To be called before the table's first row, and before open(). Throws what
+  // Adds an index. Call it before the table's first row, and before open(). Throws what
   // create_table() throws, and std::logic_error if the table has rows. If the directory has rows
   // but not the index, open() makes the index from the rows. open() then throws duplicate_key if
   // two rows have one value of a unique index, and leaves the directory as it was.

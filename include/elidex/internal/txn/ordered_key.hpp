@@ -56,7 +56,8 @@ class ordered_key {
   std::string bytes_;
 };
 
-// Returns a string after all strings that begin with this, which is not empty and has whole parts.
+// Returns a string that is greater than all strings that begin with `prefix`. The prefix must have
+// at least one part, and whole parts only.
 inline std::string end_of_prefix(std::string_view prefix) {
   std::string end(prefix);
   while (end.back() == '\xFF') end.pop_back();
@@ -64,7 +65,7 @@ inline std::string end_of_prefix(std::string_view prefix) {
   return end;
 }
 
-// The string whose image, as add() makes it, these bytes are.
+// Returns the string that add() encoded as these bytes.
 inline std::string string_of_image(std::string_view image) {
   std::string part;
   image.remove_suffix(2);

@@ -23,7 +23,7 @@
 // A reader sees no phantoms. But two transactions that count rows and then insert may both do so.
 //
 // The victim of a deadlock, or a transaction whose wait times out, is doomed. Its call throws
-// lock_refused, which is no std::exception. Every later call throws it again, and the commit
+// lock_refused, which is not a std::exception. Every later call throws it again, and the commit
 // refuses. Then the function runs again.
 //
 // Thread-safety: belongs to one thread.
