@@ -361,10 +361,10 @@ void maps_that_are_cleared(Map& map, std::string_view name) {
                     "elidex/internal/map_face.hpp", "No other thread may use the map meanwhile");
   undefined_rows_of(name, {"clear", "swap"}, misuse::reentrance,
                     "from a function that the map calls", "elidex/" + std::string(name) + ".hpp",
-                    "nor may a function that the map calls use them");
+                    "A function that the map calls must not call them");
   undefined_rows_of(name, {"swap"}, misuse::other_thread, "while another thread uses the map",
                     "elidex/" + std::string(name) + ".hpp",
-                    "For these no other thread may use the map");
+                    "During these no other thread may use the map");
 }
 
 }  // namespace elidex::testing

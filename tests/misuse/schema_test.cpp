@@ -176,9 +176,9 @@ TEST(OrderedKeyMisuse, WhatIsNoKey) {
   constexpr std::string_view header = "elidex/internal/txn/ordered_key.hpp";
   undefined_row("end_of_prefix", misuse::bad_argument,
                 "an empty string, or one that add() did not make", header,
-                "this, which is not empty and has whole parts");
+                "The prefix must have at least one part, and whole parts only");
   undefined_row("string_of_image", misuse::bad_argument, "a string that add() did not make", header,
-                "The string whose image, as add() makes it, these bytes are");
+                "Returns the string that add() encoded as these bytes");
 }
 
 // --- indexed tables ---
@@ -335,7 +335,7 @@ TEST_F(IndexedTableMisuse, IndexFunctionUsesTheTable) {
     undefined_row("indexed_table::" + std::string(function), misuse::reentrance,
                   "an index's function that depends on other rows",
                   "elidex/internal/txn/indexed_table.hpp",
-                  "The function must give the same for the same row for ever");
+                  "return the same value for the same row");
   }
 }
 
