@@ -17,6 +17,7 @@ HEADERS = (
     "elidex/internal/txn/ordered_key.hpp",
     "elidex/internal/txn/schema.hpp",
     "elidex/internal/txn/schema_change.hpp",
+    "elidex/internal/txn/sequence.hpp",
     "elidex/internal/txn/two_phase_locking.hpp",
     "elidex/internal/sync/lock_names.hpp",
 )

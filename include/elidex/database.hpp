@@ -180,6 +180,7 @@
 #include "elidex/internal/txn/errors.hpp"
 #include "elidex/internal/txn/indexed_table.hpp"
 #include "elidex/internal/txn/schema.hpp"
+#include "elidex/internal/txn/sequence.hpp"
 #include "elidex/internal/txn/snapshot_transaction.hpp"
 #include "elidex/internal/txn/table.hpp"
 #include "elidex/internal/txn/transaction.hpp"
@@ -200,6 +201,7 @@ using internal::row;
 using internal::row_bytes_max;
 using internal::schema;
 using internal::schema_change;
+using internal::sequence;
 using internal::string_of_image;
 using internal::varying_row_bytes_max;
 

@@ -169,7 +169,11 @@ TEST(OrderedKeyMisuse, AfterTake) {
   EXPECT_EQ(key.add(7).bytes(), db::ordered_key().add(7).take());
   misuse_row("ordered_key::take", misuse::closed_object, "a second time: empty");
   misuse_row("ordered_key::bytes", misuse::closed_object, "after take(): empty");
-  misuse_row("ordered_key::add", misuse::closed_object, "after take(): begins a new key");
+  EXPECT_EQ(key.take(), db::ordered_key().add(7).take());
+  EXPECT_EQ(key.add_descending(7).bytes(), db::ordered_key().add_descending(7).take());
+  for (const char* const function : {"add", "add_descending"})
+    misuse_row("ordered_key::" + std::string(function), misuse::closed_object,
+               "after take(): begins a new key");
 }
 
 TEST(OrderedKeyMisuse, WhatIsNoKey) {
@@ -179,6 +183,30 @@ TEST(OrderedKeyMisuse, WhatIsNoKey) {
                 "The prefix must have at least one part, and whole parts only");
   undefined_row("string_of_image", misuse::bad_argument, "a string that add() did not make", header,
                 "Returns the string that add() encoded as these bytes");
+}
+
+// --- numbers for new rows ---
+
+TEST(SequenceMisuse, MoreNumbersThanTheTypeHas) {
+  database store;
+  auto& rows = store.create_table<std::uint8_t, std::int64_t>("rows");
+  db::sequence numbers(rows);
+  for (int i = 0; i < 256; ++i) EXPECT_EQ(numbers.next(), i);
+  EXPECT_THROW(numbers.next(), std::length_error);
+  EXPECT_THROW(numbers.next(), std::length_error);
+  misuse_row("sequence::next", misuse::bad_argument,
+             "more numbers than the table's key type has: throws std::length_error");
+  auto& other = store.create_table<std::uint8_t, std::int64_t>("other");
+  store.transact([&](auto& t) {
+    t.insert(other, 0, 0);
+    EXPECT_THROW(t.insert(other, db::sequence(rows).next(), 0), db::duplicate_key);
+  });
+  misuse_row("sequence::sequence", misuse::wrong_handle,
+             "another table than the one that gets the numbers: insert() throws db::duplicate_key "
+             "for a number that is present");
+  undefined_row("sequence::sequence", misuse::other_thread,
+                "while another thread inserts into the table", "elidex/internal/txn/sequence.hpp",
+                "The constructor requires that no other thread inserts into the table");
 }
 
 // --- indexed tables ---

@@ -4,9 +4,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <compare>
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
 
 #include "support/databases.hpp"
 #include "support/faulty_directory.hpp"
@@ -58,6 +68,102 @@ TEST(OrderedKey, OrdersAsItsPartsDo) {
     ASSERT_EQ(internal::string_of_image(ordered_key().add(std::get<1>(one)).bytes()),
               std::get<1>(one));
   }
+}
+
+TEST(OrderedKey, DescendingPartsComeInTheOppositeOrder) {
+  struct parts {
+    std::string text;
+    double number;
+    std::uint16_t small;
+    std::string last;
+    std::string key() const {
+      return ordered_key()
+          .add_descending(text)
+          .add_descending(number)
+          .add_descending(small)
+          .add(last)
+          .take();
+    }
+    // Greater if it comes earlier.
+    auto order() const { return std::tuple(text, number, small); }
+  };
+  random_numbers random(seed_or(32));
+  const std::string bytes("\0\xFF\1a", 4);
+  constexpr std::array<double, 7> numbers{
+      -std::numeric_limits<double>::infinity(), -1.5, -0.0, 0.0, 1e-300, 2.5,
+      std::numeric_limits<double>::infinity()};
+  std::vector<parts> all;
+  for (int i = 0; i < 300; ++i) {
+    std::string text;
+    for (std::uint64_t n = random.below(4); n > 0; --n)
+      text.push_back(bytes[random.below(bytes.size())]);
+    all.push_back({text, numbers[random.below(numbers.size())],
+                   static_cast<std::uint16_t>(random.below(2) * 65535),
+                   std::to_string(random.below(3))});
+  }
+  for (const parts& a : all) {
+    const std::string prefix = ordered_key().add_descending(a.text).take();
+    const std::string end = db::end_of_prefix(prefix);
+    for (const parts& b : all) {
+      const auto expected = a.order() == b.order()  ? a.last <=> b.last
+                            : a.order() > b.order() ? std::strong_ordering::less
+                                                    : std::strong_ordering::greater;
+      ASSERT_EQ(a.key() <=> b.key(), expected);
+      ASSERT_EQ(prefix <= b.key() && b.key() < end, a.text == b.text);
+    }
+  }
+  EXPECT_LT(ordered_key().add(-1.5).take(), ordered_key().add(-0.0).take());
+  EXPECT_EQ(ordered_key().add(-0.0).take(), ordered_key().add(0.0).take());
+  EXPECT_LT(ordered_key().add(1e300).take(), ordered_key().add(std::nan("")).take());
+}
+
+// --- numbers for new rows ---
+
+TEST(Sequence, GivesEachNumberOnce) {
+  database db;
+  auto& rows = db.create_table<std::uint64_t, std::uint64_t>("rows");
+  db.transact([&](auto& t) { t.insert(rows, 1000, 0); });
+  db::sequence numbers(rows);
+  constexpr std::size_t threads = 4;
+  constexpr std::size_t each = 1000;
+  std::array<std::vector<std::uint64_t>, threads> given;
+  std::vector<std::thread> all;
+  for (auto& mine : given) {
+    all.emplace_back([&] {
+      for (std::size_t i = 0; i < each; ++i) mine.push_back(numbers.next());
+    });
+  }
+  for (std::thread& one : all) one.join();
+  std::set<std::uint64_t> seen;
+  for (const auto& mine : given) {
+    EXPECT_TRUE(std::is_sorted(mine.begin(), mine.end()));
+    seen.insert(mine.begin(), mine.end());
+  }
+  EXPECT_EQ(seen.size(), threads * each);
+  EXPECT_GT(*seen.begin(), 1000U);
+  EXPECT_LT(*seen.rbegin(), 1000 + 2 * threads * each + 64 * 64);
+}
+
+TEST(Sequence, ContinuesBehindTheGreatestKey) {
+  database db;
+  auto& rows = db.create_table<std::int32_t, std::uint64_t>("rows");
+  EXPECT_EQ(db::sequence(rows).next(), 0);
+  db.transact([&](auto& t) { t.insert(rows, -7, 0); });
+  EXPECT_EQ(db::sequence(rows).next(), 0);
+  db.transact([&](auto& t) { t.insert(rows, 70, 0); });
+  EXPECT_EQ(db::sequence(rows).next(), 128);
+}
+
+TEST(Sequence, EndsWithItsType) {
+  database db;
+  auto& rows = db.create_table<std::uint8_t, std::uint64_t>("rows");
+  db::sequence numbers(rows);
+  for (unsigned i = 0; i < 256; ++i) EXPECT_EQ(numbers.next(), i);
+  for (int i = 0; i < 3; ++i) EXPECT_THROW(numbers.next(), std::length_error);
+  auto& wide = db.create_table<std::uint64_t, std::uint64_t>("wide");
+  db.transact([&](auto& t) { t.insert(wide, std::numeric_limits<std::uint64_t>::max(), 0); });
+  db::sequence none(wide);
+  for (int i = 0; i < 3; ++i) EXPECT_THROW(none.next(), std::length_error);
 }
 
 struct person {
