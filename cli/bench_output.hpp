@@ -19,7 +19,8 @@ namespace elidex::cli {
 class bench_output {
  public:
   /// Throws bench::bad_input where a file could not be written later, or where both are the same.
-  explicit bench_output(const bench_flags& flags);
+  explicit bench_output(const bench_flags& flags) : bench_output(flags.json, flags.csv) {}
+  explicit bench_output(const std::string& json, const std::string& csv = "");
 
   [[nodiscard]] bool wanted() const noexcept { return json_.wanted() || csv_.wanted(); }
   [[nodiscard]] bool to_stdout() const noexcept { return json_.to_stdout() || csv_.to_stdout(); }

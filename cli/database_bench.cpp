@@ -6,6 +6,7 @@
 
 #include "bench/runner/machine.hpp"
 #include "bench/support/bad_input.hpp"
+#include "bench/support/durability_names.hpp"
 #include "cli/bench_output.hpp"
 #include "cli/flags.hpp"
 #include "cli/progress.hpp"
@@ -19,19 +20,6 @@ using namespace internal;
 namespace {
 
 namespace store = bench::table_store;
-
-constexpr std::array<std::string_view, 3> level_names{"none", "async", "sync"};
-
-std::string_view name_of(internal::durability level) {
-  return level_names[static_cast<std::size_t>(level)];
-}
-internal::durability level_of(const std::string& text) {
-  for (std::size_t i = 0; i < level_names.size(); ++i) {
-    if (level_names[i] == text) return static_cast<internal::durability>(i);
-  }
-  refuse_value("--durability", text, "none, async or sync",
-               {level_names.begin(), level_names.end()});
-}
 
 constexpr std::array<std::string_view, 4> isolation_names{"read-uncommitted", "read-committed",
                                                           "repeatable-read", "serializable"};
@@ -86,7 +74,7 @@ nlohmann::ordered_json run_document(const database_bench& bench, const store::be
       {"raw_mops", std::move(raw)},
       {"ratio_to_first", run.ratio_to_first}};
   document.update(told.fields);
-  document.update({{"durability", name_of(run.level)},
+  document.update({{"durability", bench::name_of(run.level)},
                    {"seconds", sum.seconds},
                    {"requests", run.transactions()},
                    {"misses", sum.violations.size()},
@@ -137,7 +125,8 @@ std::string tables(const database_bench& bench, const std::vector<store::bench_r
       all.gap();
       kinds.gap();
     }
-    std::vector<std::string> cells{std::string(run->what->name), std::string(name_of(run->level))};
+    std::vector<std::string> cells{std::string(run->what->name),
+                                   std::string(bench::name_of(run->level))};
     const std::vector<std::string>& told = bench.told[run->group][run->point].cells;
     cells.insert(cells.end(), told.begin(), told.end());
     cells.push_back(std::to_string(run->threads));
@@ -220,9 +209,7 @@ database_bench read_database_flags(const bench_flags& flags, const bench_time& t
     }
   }
   if (!flags.durability.empty()) {
-    options.levels.clear();
-    for (const std::string& one : list_of("--durability", flags.durability))
-      options.levels.push_back(level_of(one));
+    options.levels = read_durability(flags.durability);
   }
   options.directory = flags.directory;
   options.threads = time.threads;
@@ -231,6 +218,19 @@ database_bench read_database_flags(const bench_flags& flags, const bench_time& t
   options.rounds = time.rounds;
   options.seed = parse_count("--seed", flags.seed, 0, UINT64_MAX);
   return bench;
+}
+
+std::vector<internal::durability> read_durability(const std::string& text) {
+  std::vector<internal::durability> levels;
+  for (const std::string& one : list_of("--durability", text)) {
+    const auto level = bench::durability_of(one);
+    if (!level) {
+      refuse_value("--durability", one, "none, async or sync",
+                   {bench::durability_names.begin(), bench::durability_names.end()});
+    }
+    levels.push_back(*level);
+  }
+  return levels;
 }
 
 std::vector<internal::isolation> read_isolation(const std::string& text) {
