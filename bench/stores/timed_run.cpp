@@ -31,7 +31,8 @@ struct stop_at_exit {
 };
 
 // A transaction counts if it ends while the clock runs.
-void work(client& one, worker& mine, unsigned timed, const std::atomic<run_phase>& phase) {
+void work(client& one, worker& mine, unsigned timed, const std::atomic<run_phase>& phase,
+          std::atomic<bool>& any) {
   bool measuring = false;
   for (unsigned i = 0;; ++i) {
     const bool is_timed = i % timed == 0;
@@ -41,8 +42,11 @@ void work(client& one, worker& mine, unsigned timed, const std::atomic<run_phase
     const run_phase now = phase;
     if (now == run_phase::stop) break;
     if (now != run_phase::measure) continue;
-    if (!measuring) mine.cpu_wait_ns = cpu_wait_ns();
-    measuring = true;
+    if (!measuring) {
+      measuring = true;
+      any = true;
+      mine.cpu_wait_ns = cpu_wait_ns();
+    }
     ++mine.transactions;
     if (is_timed)
       mine.latency.record(
@@ -79,6 +83,7 @@ timed_result run_clients(store& on, const std::vector<client_plan>& plans,
                          const timed_settings& settings) {
   std::atomic<run_phase> phase{run_phase::warm_up};
   std::atomic<std::size_t> ready{0};
+  std::atomic<bool> any{false};  // transactions were counted
   std::vector<worker> workers(plans.size());
   double seconds = 0;
   {
@@ -93,7 +98,7 @@ timed_result run_clients(store& on, const std::vector<client_plan>& plans,
           ++ready;
           const request_mix& mix = plans[i].what->mix;
           const bool commits_all = mix.read_pct + mix.scan_pct == 0;
-          work(one, workers[i], commits_all ? 1 : timed_one_in, phase);
+          work(one, workers[i], commits_all ? 1 : timed_one_in, phase, any);
           workers[i].log = one.log();
           workers[i].problem = one.problem();
         } catch (...) {
@@ -112,6 +117,8 @@ timed_result run_clients(store& on, const std::vector<client_plan>& plans,
     const auto begin = run_clock::now();
     phase.compare_exchange_strong(expected, run_phase::measure);
     sleep_until(after(settings.seconds), phase);
+    // A commit may take longer than the whole time.
+    while (!any && phase != run_phase::stop) sleep_until(after(settings.seconds), phase);
     phase = run_phase::stop;
     seconds = std::chrono::duration<double>(run_clock::now() - begin).count();
     threads.clear();

@@ -113,9 +113,12 @@ stores::bench_options read_options(const store_bench_flags& flags) {
       parse_count("--value-bytes", flags.value_bytes, stores::value_bytes_min, value_bytes_max));
   options.threads = read_threads("--threads", flags.threads);
   options.commit_threads = read_threads("--commit-threads", flags.commit_threads);
+  const bool commits = std::any_of(options.works.begin(), options.works.end(), [](const auto* one) {
+    return one->kind == stores::work_kind::commits;
+  });
   for (const unsigned threads : options.commit_threads) {
-    if (threads > options.rows)
-      refuse("--commit-threads", flags.commit_threads, "is more than --rows",
+    if (commits && threads > options.rows)
+      refuse("--commit-threads", std::to_string(threads), "is more than --rows",
              "a row for each thread");
   }
   options.rows_per_commit = static_cast<unsigned>(
