@@ -9,13 +9,13 @@
 // What must be true behind a run:
 // - each row is whole;
 // - the keys are those of before, and those that were put;
-// - a row that was put has the version of some client's last put of its key, and a row that was not
-//   put has its version of before;
+// - a row that was put has the version of some client's last put of its key, and any other row has
+//   its version of before;
 // - if rows were incremented, the sum of all versions has grown by the number of increments, and no
 //   version is less than before. A run has either puts or increments.
 //
-// So a lost insert is found, a lost increment too, and a lost put if it was its client's last one of
-// the row and no other client put the row.
+// So the check finds each lost insert and each lost increment. It finds a lost put if it was its
+// client's last one of the row and no other client put the row.
 //
 // Thread-safety: pure functions.
 

@@ -213,6 +213,7 @@ class bench {
   }
   void run_once(instance& one, bench_run& run, unsigned round) {
     std::vector<client_plan> plans;
+    plans.reserve(run.threads);
     for (unsigned t = 0; t < run.threads; ++t) {
       plans.push_back({.what = run.work,
                        .rows = options_.rows,
@@ -276,6 +277,7 @@ class bench {
     if (words.empty()) throw std::logic_error("recovery without a program to kill");
     for (std::string& one : words_of(name, settings)) words.push_back(std::move(one));
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (std::string& one : words) arguments.push_back(one.data());
     arguments.push_back(nullptr);
     child_process child([&] { ::execv(arguments[0], arguments.data()); });

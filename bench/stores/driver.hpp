@@ -13,8 +13,8 @@
 // data. After each run of a work that writes, it reads all rows and compares them with what was
 // committed (consistency.hpp).
 //
-// Thread-safety: none; it uses the whole machine. Errors: bad_input for a directory in which nothing
-// can be made; what stores throw.
+// Thread-safety: none; it uses the whole machine. Errors: bad_input for a directory in which
+// nothing can be made; what stores throw.
 
 #include <cstdint>
 #include <functional>
@@ -42,7 +42,8 @@ struct bench_options {
   double seconds = 1;  // a tenth of it more for the warm-up
   unsigned rounds = 3;
   std::uint64_t seed = 1;
-  /// In which the run makes one of its own, and removes it; empty: the system's for temporary files.
+  /// In which the run makes one of its own, and removes it. Empty: the system's for temporary
+  /// files.
   std::string directory = {};
   /// Starts write_until_killed() in a process of its own: the program and its first arguments.
   /// words_of() follow (killed_writer.hpp). Needed for recovery.

@@ -69,9 +69,7 @@ class elidex_store final : public store {
       db_.transact([&](auto& t) {
         for (const std::uint64_t key : keys) {
           const bool found = t.update(rows_, key, [&](db::row& row) {
-            const auto version = row_version(row.bytes(column), key);
-            if (!version) throw std::logic_error("elidex: a row that is not whole");
-            row.set(column, writer_.make(key, *version + 1));
+            row.set(column, writer_.make(key, next_version(row.bytes(column), key)));
           });
           if (!found) throw std::logic_error("elidex: no row for a key that was loaded");
         }

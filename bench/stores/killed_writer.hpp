@@ -10,8 +10,8 @@
 // own, one in a transaction, and counts each acknowledged commit in a file that both processes map.
 // The thread that counts commit number `commits` kills the process, while the others commit.
 //
-// At level sync each acknowledged commit must be there. At each level, the rows of a thread that are
-// there must be its first ones, and at most one of them was not acknowledged.
+// At level sync each acknowledged commit must be there. At each level, the rows of a thread that
+// are there must be its first ones, and at most one of them was not acknowledged.
 //
 // Thread-safety: functions without state. Errors: std::system_error, and what the store throws.
 

@@ -141,8 +141,7 @@ class lmdb_store final : public store {
         if (result == MDB_NOTFOUND)
           throw std::logic_error("lmdb: no row for a key that was loaded");
         check(result);
-        const std::uint64_t version = row_version(view_of(row), key).value();
-        write(t.get(), key, writer_.make(key, version + 1), 0);
+        write(t.get(), key, writer_.make(key, next_version(view_of(row), key)), 0);
       }
       check(mdb_txn_commit(t.release()));
     }

@@ -152,8 +152,8 @@ class rocksdb_store final : public store {
         if (status.IsNotFound())
           throw std::logic_error("rocksdb: no row for a key that was loaded");
         if (!status.ok()) return status;
-        const std::uint64_t version = row_version(view_of(found_), key).value();
-        status = transaction_->Put(slice_of(image), slice_of(writer_.make(key, version + 1)));
+        const std::uint64_t version = next_version(view_of(found_), key);
+        status = transaction_->Put(slice_of(image), slice_of(writer_.make(key, version)));
         if (!status.ok()) return status;
       }
       return transaction_->Commit();

@@ -4,7 +4,7 @@
 //
 //   row_writer writer(100);
 //   const row_view row = writer.make(7, 1);  // valid until the next call
-//   row_version(row, 7);                     // 1; nothing for a row that is not whole, or of another key
+//   row_version(row, 7);                     // 1; nothing for a row of another key, or a torn row
 //
 // Thread-safety: a row_writer belongs to one thread; row_version() is a pure function.
 
@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <stdexcept>
 #include <vector>
 
 #include "bench/stores/store.hpp"
@@ -69,6 +70,13 @@ class row_writer {
     at += many;
   }
   return version;
+}
+
+/// The version that an increment writes. Throws std::logic_error for a row that is not whole.
+[[nodiscard]] inline std::uint64_t next_version(row_view row, std::uint64_t key) {
+  const std::optional<std::uint64_t> version = row_version(row, key);
+  if (!version) throw std::logic_error("a row to increment is not whole");
+  return *version + 1;
 }
 
 }  // namespace elidex::bench::stores

@@ -171,10 +171,10 @@ class sqlite_store final : public store {
       in_transaction([&] {
         for (const std::uint64_t key : keys) {
           std::uint64_t version = 0;
-          const bool found = get(
-              key, [&](std::uint64_t, row_view row) { version = row_version(row, key).value(); });
+          const bool found =
+              get(key, [&](std::uint64_t, row_view row) { version = next_version(row, key); });
           if (!found) throw std::logic_error("sqlite: no row for a key that was loaded");
-          update_.bind(1, static_cast<std::int64_t>(key)).bind(2, writer_.make(key, version + 1));
+          update_.bind(1, static_cast<std::int64_t>(key)).bind(2, writer_.make(key, version));
           update_.run();
         }
       });

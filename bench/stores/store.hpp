@@ -1,5 +1,6 @@
 #pragma once
-// A store of rows on disk as `elidex db bench` sees it: one table of 64-bit keys with rows of bytes.
+// A store of rows on disk, as `elidex db bench` uses it: one table with 64-bit keys and rows of
+// bytes.
 //
 //   const store_info& info = *find_store("sqlite");
 //   std::unique_ptr<store> rows = info.open({.directory = "rows", .level = durability::sync});
@@ -9,7 +10,7 @@
 //   mine->increment(keys);                            // one transaction
 //   mine->get(7, [](std::uint64_t key, row_view row) { .. });
 //
-// A store makes its rows with row_writer (rows.hpp), so that a reader can check each row. A function
+// A store makes its rows with row_writer (rows.hpp), so that a reader can check each row. Each call
 // that writes is one transaction. It returns when the store has acknowledged the commit. What an
 // acknowledged commit survives depends on the level (level_info).
 //

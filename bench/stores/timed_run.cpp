@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
-#include <optional>
 #include <thread>
 
 #include "bench/runner/machine.hpp"
@@ -20,7 +19,7 @@ struct alignas(128) worker {
   std::uint64_t transactions = 0;
   std::uint64_t cpu_wait_ns = 0;
   latency_histogram latency;
-  std::optional<write_log> log;
+  write_log log{0};
   std::string problem;
   std::exception_ptr failure;
 };
@@ -69,7 +68,7 @@ timed_result sum_of(std::vector<worker>& workers, double seconds) {
     sum.transactions += one.transactions;
     sum.latency += one.latency;
     waited_ns += static_cast<double>(one.cpu_wait_ns);
-    sum.logs.push_back(std::move(*one.log));
+    sum.logs.push_back(std::move(one.log));
     if (!one.problem.empty()) sum.problems.push_back(one.problem);
   }
   sum.rate = static_cast<double>(sum.transactions) / seconds;

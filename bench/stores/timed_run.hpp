@@ -1,7 +1,7 @@
 #pragma once
 // Clients of one store, each in a thread of its own, for a time.
 //
-//   const timed_result got = run_clients(*rows, {plan, ..}, {.seconds = 1, .warm_up_seconds = 0.1});
+//   const timed_result got = run_clients(*rows, {plan, ..}, {.seconds = 1});
 //   got.rate;   // transactions a second, of all threads together
 //   got.logs;   // what they wrote, the warm-up included
 //
