@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdio>
 
-#include "bench/runner/machine.hpp"
 #include "bench/support/bad_input.hpp"
 #include "bench/support/durability_names.hpp"
 #include "cli/bench_output.hpp"
@@ -160,21 +159,11 @@ std::string tables(const database_bench& bench, const std::vector<store::bench_r
 
 std::string notes(const store::bench_options& options, const std::vector<store::bench_run>& runs) {
   std::string text;
-  constexpr double cpu_wait_pct_max = 5;  // as for indexes
-  const std::size_t cpus = bench::allowed_cpus().size();
-  std::ptrdiff_t disturbed = 0;
   for (const store::bench_run& run : runs) {
     for (const std::string& one : run.outcome.violations)
       text += "WRONG: " + std::string(run.what->name) + ": " + one + "\n";
-    if (run.threads <= cpus && run.outcome.cpu_wait_pct > cpu_wait_pct_max) ++disturbed;
   }
-  if (disturbed > 0) {
-    text += formatted(
-        "note: in %td of %zu runs other programs kept the threads waiting for more than %g %% of "
-        "the time: "
-        "these rates are too low\n",
-        disturbed, runs.size(), cpu_wait_pct_max);
-  }
+  text += disturbed_runs_text(runs, [](const auto& run) { return run.outcome.cpu_wait_pct; });
   for (const store::database_info* one : options.databases) {
     const std::string remark = one->remark == nullptr ? std::string() : one->remark();
     if (!remark.empty()) text += "note: " + std::string(one->name) + " " + remark + "\n";

@@ -149,11 +149,13 @@ int store_bench_command(const store_bench_flags& flags) {
         options, [&](const stores::bench_progress& at) { bar.show(at.done, at.doing); });
   }
   const std::string wrong = store_bench_violations(result);
+  const std::string notes =
+      wrong + disturbed_runs_text(result.runs, [](const auto& run) { return run.cpu_wait_pct; });
   if (output.wanted()) output.write(store_bench_document(options, result));
   if (output.to_stdout()) {
-    std::fputs(wrong.c_str(), stderr);
+    std::fputs(notes.c_str(), stderr);
   } else {
-    print(store_bench_text(options, result) + (wrong.empty() ? "" : "\n" + wrong));
+    print(store_bench_text(options, result) + (notes.empty() ? "" : "\n" + notes));
   }
   return wrong.empty() ? 0 : 1;
 }
