@@ -120,7 +120,7 @@ class client {
   void put_keys() {
     const std::uint64_t version = log_.next_version();
     on_.put(keys_, version);
-    for (const std::uint64_t key : keys_) log_.puts.push_back({key, version});
+    for (const std::uint64_t key : keys_) log_.add_put(key, version);
   }
   void note(const std::string& what) {
     if (problem_.empty()) problem_ = what;

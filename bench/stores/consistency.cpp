@@ -9,15 +9,19 @@
 namespace elidex::bench::stores {
 namespace {
 
+std::unordered_map<std::uint64_t, std::uint64_t> last_puts_of(const write_log& log) {
+  std::unordered_map<std::uint64_t, std::uint64_t> last;
+  for (const key_version& put : log.puts) last[put.key] = put.version;
+  return last;
+}
+
 // The versions that a row may have, by key: each client's last put.
 using last_puts = std::unordered_map<std::uint64_t, std::vector<std::uint64_t>>;
 
 last_puts last_puts_of(std::span<const write_log> logs) {
   last_puts all;
   for (const write_log& log : logs) {
-    std::unordered_map<std::uint64_t, std::uint64_t> last;
-    for (const key_version& put : log.puts) last[put.key] = put.version;
-    for (const auto& [key, version] : last) all[key].push_back(version);
+    for (const auto& [key, version] : last_puts_of(log)) all[key].push_back(version);
   }
   return all;
 }
@@ -85,6 +89,13 @@ std::uint64_t sum_of_versions(const contents& of) {
 }
 
 }  // namespace
+
+void write_log::drop_earlier_puts() {
+  const auto last = last_puts_of(*this);
+  puts.clear();
+  for (const auto& [key, version] : last) puts.push_back({key, version});
+  puts_max_ = std::max(puts_max_at_first, 2 * puts.size());
+}
 
 contents read_all(session& from) {
   contents all;

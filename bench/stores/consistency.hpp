@@ -39,8 +39,13 @@ struct key_version {
 struct write_log {
   explicit write_log(std::uint64_t writer) : writer_(writer) {}
 
-  std::vector<key_version> puts = {};  // in their order
+  std::vector<key_version> puts = {};  // the last one of each key, and some earlier ones
   std::uint64_t increments = 0;
+
+  void add_put(std::uint64_t key, std::uint64_t version) {
+    puts.push_back({key, version});
+    if (puts.size() >= puts_max_) drop_earlier_puts();
+  }
 
   /// Greater than those before, and different from those of all other clients.
   [[nodiscard]] std::uint64_t next_version() noexcept {
@@ -49,6 +54,11 @@ struct write_log {
   }
 
  private:
+  // Bounds the memory of a long run by the number of keys.
+  void drop_earlier_puts();
+
+  static constexpr std::size_t puts_max_at_first = std::size_t{1} << 20;
+  std::size_t puts_max_ = puts_max_at_first;
   std::uint64_t writer_;
   std::uint64_t versions_ = 0;
 };

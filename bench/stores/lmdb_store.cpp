@@ -53,7 +53,7 @@ row_view view_of(const MDB_val& value) {
 
 // The file may grow to this size. It takes only as much of the disk as it uses.
 std::size_t map_bytes(const store_setup& setup) {
-  constexpr std::size_t least = std::size_t{4} << 30;
+  constexpr std::size_t least = std::size_t{64} << 30;
   constexpr std::size_t page_and_entry = 64;
   constexpr std::size_t room = 16;  // times the data: half-filled pages, copies, and rows that come
   return std::max(least, setup.rows * (setup.value_bytes + page_and_entry) * room);

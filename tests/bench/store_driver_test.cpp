@@ -306,6 +306,21 @@ TEST(StoreConsistency, TheLastPutOfAnyClientIsRight) {
   EXPECT_THAT(found({{4, 0}, {5, last}, {6, 0}}), ElementsAre("1 rows were never written"));
 }
 
+TEST(StoreConsistency, ALongLogKeepsTheLastPutOfEachKey) {
+  write_log log(1);
+  std::vector<key_version> last(10);
+  for (std::uint64_t i = 0; i < 3'000'000; ++i) {
+    last[i % 10] = {i % 10, log.next_version()};
+    log.add_put(i % 10, last[i % 10].version);
+  }
+  EXPECT_LT(log.puts.size(), 1'100'000u);
+  const std::vector<write_log> logs{log};
+  EXPECT_THAT(find_violations({}, {.rows = last}, logs), IsEmpty());
+  last[3].version -= 10;
+  EXPECT_THAT(find_violations({}, {.rows = last}, logs),
+              ElementsAre(HasSubstr("1 rows have a version")));
+}
+
 TEST(StoreConsistency, IncrementsAreCounted) {
   write_log log(1);
   log.increments = 3;
