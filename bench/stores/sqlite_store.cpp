@@ -1,6 +1,6 @@
 // The peer SQLite, with a write-ahead log. Each session has a connection of its own. SQLite has one
-// writer at a time; a second one polls the file's lock with growing pauses. The writers of this
-// process therefore wait for a mutex, which is faster.
+// writer at a time; a second one polls the file's lock with growing pauses. So that they need not
+// poll, the writers of this process wait for a mutex.
 
 #include "bench/stores/store.hpp"
 
