@@ -173,20 +173,7 @@ std::string notes(const bench::bench_options& options, const bench::bench_result
             " of " + std::to_string(run.requests) + " keys in workload " +
             std::string(run.what->name) + "\n";
   }
-  // Chosen: below it the disturbance is smaller than what rounds differ by anyhow.
-  constexpr double cpu_wait_pct_max = 5;
-  const std::size_t cpus = bench::allowed_cpus().size();
-  const auto disturbed =
-      std::count_if(result.runs.begin(), result.runs.end(), [&](const bench::bench_run& run) {
-        return run.threads <= cpus && run.cpu_wait_pct > cpu_wait_pct_max;
-      });
-  if (disturbed > 0) {
-    text += formatted(
-        "note: in %td of %zu runs other programs kept the threads waiting for more than %g %% of "
-        "the time: "
-        "these rates are too low\n",
-        disturbed, result.runs.size(), cpu_wait_pct_max);
-  }
+  text += disturbed_runs_text(result.runs, [](const auto& run) { return run.cpu_wait_pct; });
   for (const bench::index_info* index : options.indexes) {
     const std::string remark = index->remark == nullptr ? std::string() : index->remark();
     if (!remark.empty()) text += "note: " + std::string(index->name) + " " + remark + "\n";

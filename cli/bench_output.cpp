@@ -9,10 +9,9 @@
 
 namespace elidex::cli {
 
-bench_output::bench_output(const bench_flags& flags)
-    : json_(flags.json), csv_(flags.csv, "--csv"), load_at_start_(bench::load_average()) {
-  if (!flags.csv.empty() && flags.csv == flags.json)
-    refuse("--csv", flags.csv, "is what --json has", "another file");
+bench_output::bench_output(const std::string& json, const std::string& csv)
+    : json_(json), csv_(csv, "--csv"), load_at_start_(bench::load_average()) {
+  if (!csv.empty() && csv == json) refuse("--csv", csv, "is what --json has", "another file");
 }
 
 void bench_output::write(nlohmann::ordered_json document) const {

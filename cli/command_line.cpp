@@ -27,6 +27,7 @@ void check_commands(const CLI::App& app, char** words, char** end) {
       if (one->get_require_subcommand_min() > 0) check_commands(*one, words + 1, end);
       return;
     }
+    if (one->get_group().empty()) continue;
     names.push_back(one->get_name());
     list += (list.empty() ? "" : ", ") + one->get_name();
   }
@@ -167,6 +168,12 @@ command_parser::command_parser(const char* name, const std::string& description)
 command_parser command_parser::add_command(const char* name, const std::string& description) {
   command_->require_subcommand(1);
   return command_parser(*this, command_->add_subcommand(name, description));
+}
+
+command_parser command_parser::add_hidden_command(const char* name) {
+  const command_parser made = add_command(name, "");
+  made.command_->group("");
+  return made;
 }
 
 flag_parser command_parser::add_option(const char* names, std::string& value,

@@ -52,6 +52,8 @@ class command_parser {
   command_parser(const char* name, const std::string& description);  // the program
 
   command_parser add_command(const char* name, const std::string& description);
+  /// For the program itself: no help and no message names it.
+  command_parser add_hidden_command(const char* name);
   /// A variable must live until run() returns.
   flag_parser add_option(const char* names, std::string& value, const std::string& help);
   flag_parser add_option(const char* names, std::vector<std::string>& values,
@@ -83,6 +85,7 @@ void add_elide_command(command_parser& app);
 void add_column_load_command(command_parser& column);
 void add_column_query_command(command_parser& column);
 void add_database_commands(command_parser& db);
+void add_store_bench_commands(command_parser& db);
 void add_report_command(command_parser& app);
 
 // Flags of several commands.

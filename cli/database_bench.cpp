@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdio>
 
-#include "bench/runner/machine.hpp"
 #include "bench/support/bad_input.hpp"
+#include "bench/support/durability_names.hpp"
 #include "cli/bench_output.hpp"
 #include "cli/flags.hpp"
 #include "cli/progress.hpp"
@@ -19,19 +19,6 @@ using namespace internal;
 namespace {
 
 namespace store = bench::table_store;
-
-constexpr std::array<std::string_view, 3> level_names{"none", "async", "sync"};
-
-std::string_view name_of(internal::durability level) {
-  return level_names[static_cast<std::size_t>(level)];
-}
-internal::durability level_of(const std::string& text) {
-  for (std::size_t i = 0; i < level_names.size(); ++i) {
-    if (level_names[i] == text) return static_cast<internal::durability>(i);
-  }
-  refuse_value("--durability", text, "none, async or sync",
-               {level_names.begin(), level_names.end()});
-}
 
 constexpr std::array<std::string_view, 4> isolation_names{"read-uncommitted", "read-committed",
                                                           "repeatable-read", "serializable"};
@@ -86,7 +73,7 @@ nlohmann::ordered_json run_document(const database_bench& bench, const store::be
       {"raw_mops", std::move(raw)},
       {"ratio_to_first", run.ratio_to_first}};
   document.update(told.fields);
-  document.update({{"durability", name_of(run.level)},
+  document.update({{"durability", bench::name_of(run.level)},
                    {"seconds", sum.seconds},
                    {"requests", run.transactions()},
                    {"misses", sum.violations.size()},
@@ -137,7 +124,8 @@ std::string tables(const database_bench& bench, const std::vector<store::bench_r
       all.gap();
       kinds.gap();
     }
-    std::vector<std::string> cells{std::string(run->what->name), std::string(name_of(run->level))};
+    std::vector<std::string> cells{std::string(run->what->name),
+                                   std::string(bench::name_of(run->level))};
     const std::vector<std::string>& told = bench.told[run->group][run->point].cells;
     cells.insert(cells.end(), told.begin(), told.end());
     cells.push_back(std::to_string(run->threads));
@@ -171,21 +159,11 @@ std::string tables(const database_bench& bench, const std::vector<store::bench_r
 
 std::string notes(const store::bench_options& options, const std::vector<store::bench_run>& runs) {
   std::string text;
-  constexpr double cpu_wait_pct_max = 5;  // as for indexes
-  const std::size_t cpus = bench::allowed_cpus().size();
-  std::ptrdiff_t disturbed = 0;
   for (const store::bench_run& run : runs) {
     for (const std::string& one : run.outcome.violations)
       text += "WRONG: " + std::string(run.what->name) + ": " + one + "\n";
-    if (run.threads <= cpus && run.outcome.cpu_wait_pct > cpu_wait_pct_max) ++disturbed;
   }
-  if (disturbed > 0) {
-    text += formatted(
-        "note: in %td of %zu runs other programs kept the threads waiting for more than %g %% of "
-        "the time: "
-        "these rates are too low\n",
-        disturbed, runs.size(), cpu_wait_pct_max);
-  }
+  text += disturbed_runs_text(runs, [](const auto& run) { return run.outcome.cpu_wait_pct; });
   for (const store::database_info* one : options.databases) {
     const std::string remark = one->remark == nullptr ? std::string() : one->remark();
     if (!remark.empty()) text += "note: " + std::string(one->name) + " " + remark + "\n";
@@ -220,9 +198,7 @@ database_bench read_database_flags(const bench_flags& flags, const bench_time& t
     }
   }
   if (!flags.durability.empty()) {
-    options.levels.clear();
-    for (const std::string& one : list_of("--durability", flags.durability))
-      options.levels.push_back(level_of(one));
+    options.levels = read_durability(flags.durability);
   }
   options.directory = flags.directory;
   options.threads = time.threads;
@@ -231,6 +207,19 @@ database_bench read_database_flags(const bench_flags& flags, const bench_time& t
   options.rounds = time.rounds;
   options.seed = parse_count("--seed", flags.seed, 0, UINT64_MAX);
   return bench;
+}
+
+std::vector<internal::durability> read_durability(const std::string& text) {
+  std::vector<internal::durability> levels;
+  for (const std::string& one : list_of("--durability", text)) {
+    const auto level = bench::durability_of(one);
+    if (!level) {
+      refuse_value("--durability", one, "none, async or sync",
+                   {bench::durability_names.begin(), bench::durability_names.end()});
+    }
+    levels.push_back(*level);
+  }
+  return levels;
 }
 
 std::vector<internal::isolation> read_isolation(const std::string& text) {

@@ -52,6 +52,9 @@ struct database_bench {
 [[nodiscard]] database_bench read_database_flags(const bench_flags& flags, const bench_time& time,
                                                  std::string_view workload);
 
+/// "none,sync" and so on.
+[[nodiscard]] std::vector<internal::durability> read_durability(const std::string& text);
+
 /// "serializable, repeatable-read, ..": serializable if empty.
 [[nodiscard]] std::vector<internal::isolation> read_isolation(const std::string& text);
 [[nodiscard]] std::string_view name_of(internal::isolation level);

@@ -45,9 +45,10 @@ int main(int argc, char** argv) {
       "column", "load a column of a CSV file into elidex::column, and measure or query it");
   add_column_load_command(column);
   add_column_query_command(column);
-  command_parser db =
-      app.add_command("db", "list, dump, load, verify or copy a database's directory");
+  command_parser db = app.add_command(
+      "db", "list, dump, load, verify or copy a database's directory; compare stores");
   add_database_commands(db);
+  add_store_bench_commands(db);
   add_report_command(app);
   try {
     return app.run(argc, argv);

@@ -216,6 +216,9 @@ ROWS = [
     reduced("./dev elidex db backup bank copy-2",
             ("bank copy-2", EARLIER + " {directory}/copy-2")),
     reduced("./dev elidex db backup DIR TO", ("DIR TO", EARLIER + " {directory}/copy-3")),
+    *(reduced("./dev elidex db bench --against sqlite,lmdb,rocksdb" + more,
+              ("sqlite,lmdb,rocksdb", "sqlite,lmdb,rocksdb --rows 1K --work load,commits "
+               f"--durability sync {BRIEF}")) for more in ("", " --json -")),
     never("elidex-c++ -O2 examples/machine.cpp -o bank", OWN_PROGRAM),
     never('ELIDEX_SIM="machine=haswell-i5-4670t locks=elided cpus=4 seed=2" ./bank', OWN_PROGRAM),
     # Recipes.

@@ -235,6 +235,8 @@ def run_table(runs):
     """A row for each run, with bars: the fastest first."""
     rows, timed = [], [r for r in runs if is_timed(r)]
     longest = max(max(r["mops"], r["mops_max"]) for r in runs) or 1
+    # Commits that wait for a disk: some hundreds a second.
+    form = ".3f" if longest >= 0.1 else ".3g"
     low, high = ((min(r["ns_p50"] for r in timed) / 1.1, max(r["ns_p99"] for r in timed) * 1.1)
                  if timed else (1, 2))
     for count in plots.thread_counts(runs):
@@ -243,8 +245,8 @@ def run_table(runs):
         for r in there:
             rows.append(((r["index"], "name group" if r is there[0] else "name"), count,
                          rate_bar(r, longest),
-                         (plots.rate_text(r, ".3f"), "best" if r["mops"] == best else ""),
-                         f"{r['mops_min']:.3f} to {r['mops_max']:.3f}",
+                         (plots.rate_text(r, form), "best" if r["mops"] == best else ""),
+                         f"{r['mops_min']:{form}} to {r['mops_max']:{form}}",
                          f"{r['ratio_to_first']:.2f}" if "ratio_to_first" in r else "",
                          latency_bar(r, low, high),
                          *(measured(r, name, digits) for name, digits in

@@ -28,6 +28,16 @@ WORKLOADS = {
     "ycsb-txn:b": "95 % reads, 5 % read-modify-writes",
     "ycsb-txn:c": "reads only",
     "ycsb-txn:f": "read-modify-writes only",
+    "reads": "read a row",
+    "updates": "read and write a row in one transaction",
+    "scans": "read 100 rows in key order",
+    "commits": "overwrite a row in one transaction",
+    "ycsb-a": "50 % reads, 50 % overwrites",
+    "ycsb-b": "95 % reads, 5 % overwrites",
+    "ycsb-c": "reads only",
+    "ycsb-d": "95 % reads of the latest rows, 5 % inserts",
+    "ycsb-e": "95 % scans, 5 % inserts",
+    "ycsb-f": "50 % reads, 50 % read-modify-writes",
     "tpcc": "TPC-C's mix",
     "smallbank": "SmallBank's mix",
     "smallbank:h-store": "H-Store's mix",
@@ -40,7 +50,7 @@ NUMBERED = {"multi-get": "read {} keys with one call", "mix": "{} % read, the re
 # title names a setting unless it has the value given here.
 SETTINGS = {"order": "random", "scan_length": None, "retries": None, "leaf_version": "head",
             "readers": "snapshots", "durability": "none", "isolation": "serializable",
-            "ops_per_txn": None, "theta": None, "hot": None,
+            "ops_per_txn": None, "theta": None, "hot": None, "rows_per_commit": 1,
             "hot_percent": None, "items": 100_000, "think_cycles": None}
 # The theta and hot part repeat what `dist` says.
 IN_DIST = ("theta", "hot", "hot_percent")
@@ -151,6 +161,7 @@ def is_spread(value):
 NEEDED = {"index": is_text, "workload": is_text, "dist": is_dist, "threads": is_count,
           "mops": is_number}
 OPTIONAL = {"key_type": is_text, "keys": is_count, "warehouses": is_count, "customers": is_count,
+            "rows": is_count, "value_bytes": is_count,
             **dict.fromkeys(("mops_min", "mops_max", "ns_p50", "ns_p99", "ns_p999",
                              "aborts_per_op", "fallback_pct", "bytes_per_key", "ratio_to_first",
                              "cpu_wait_pct"), is_number)}
@@ -286,6 +297,8 @@ def left_out(content, shape):
         return [f"{plural(count('runs'), 'run')} and {plural(count('series'), 'figure')} behind "
                 "its claims; "
                 "elidex repro draws them"]
+    if shape == "bench" and count("openings"):
+        return [f"{plural(count('openings'), 'opening')} of stores"]
     if shape == "columns" and count("costs"):
         return [f"{plural(count('costs'), 'cost')} of single operations"]
     if shape == "long_test":
@@ -347,6 +360,8 @@ def data_of(run):
         return "TPC-C, " + sized(run["warehouses"], "warehouse"), run["warehouses"]
     if "customers" in run:
         return "SmallBank, " + sized(run["customers"], "customer"), run["customers"]
+    if "value_bytes" in run and "rows" in run:
+        return f"stores, {sized(run['rows'], 'row')} of {run['value_bytes']} bytes", run["rows"]
     if "keys" not in run:
         return "an unrecorded number of keys", 0
     if "ops_per_txn" in run:
@@ -461,7 +476,7 @@ def work_title(work):
 
 
 def is_database(runs):
-    return any("by_type" in r for r in runs)
+    return any("by_type" in r or "value_bytes" in r for r in runs)
 
 
 def rate_unit(runs):

@@ -136,6 +136,31 @@ TEST_F(Endings, ABenchLeavesNoDatabase) {
   }
 }
 
+TEST_F(Endings, ADbBenchLeavesNoStore) {
+  fs::create_directory(path("stores"));
+  for (const int signal : ending_signals) {
+    started bench(tool("db bench --rows 1000 --work commits,recovery --seconds 600 --dir stores"));
+    ASSERT_TRUE(comes([&] { return entries(path("stores")) > 0 || !bench.runs(); }));
+    EXPECT_EQ(bench.end(signal), signal) << text_of(path("err"));
+    EXPECT_EQ(entries(path("stores")), 0U);
+    EXPECT_EQ(text_of(path("err")), "");
+    EXPECT_TRUE(bench.gone());
+  }
+  // In the process that is to be killed.
+  started bench(
+      tool("db bench --rows 1000 --work recovery --recovery-commits 1M --dir stores --json x"));
+  const auto recovers = [&] {
+    for (const auto& directory : fs::directory_iterator(path("stores"))) {
+      if (fs::exists(directory.path() / "acknowledged")) return true;
+    }
+    return !bench.runs();
+  };
+  ASSERT_TRUE(comes(recovers));
+  EXPECT_EQ(bench.end(SIGTERM), SIGTERM) << text_of(path("err"));
+  EXPECT_EQ(entries(path("stores")), 0U);
+  EXPECT_TRUE(comes([&] { return bench.gone(); }));
+}
+
 #if defined(ELIDEX_HAS_SIM)
 
 TEST_F(Endings, ASimulationLeavesNoRunAndNoTimeline) {

@@ -121,6 +121,22 @@ class Page(unittest.TestCase):
             self.assertIn(text, page)
         self.assertNotIn("integer keys", page)
 
+    def test_stores_are_headed_by_their_rows(self):
+        def of(index, durability, mops):
+            run = run_of(index, workload="commits", mops=mops, durability=durability, rows=2000,
+                         value_bytes=100, rows_per_commit=1)
+            return {name: value for name, value in run.items() if name not in ("keys", "key_type")}
+
+        content = {**content_of([of("elidex", "sync", 0.00123), of("lmdb", "sync", 0.00045),
+                                 of("lmdb", "async", 0.25)]),
+                   "openings": [{"index": "lmdb"}], "stores": [], "disk": {}}
+        page = self.page_of(content)
+        self.assertIn("stores, 2 K rows of 100 bytes", self.headings(page))
+        for text in ("overwrite a row in one transaction, uniform keys, durability sync",
+                     "durability async", "elidex 0.00123", ">0.00123<", "M transactions/s",
+                     "r0.json: 1 opening of stores."):
+            self.assertIn(text, page)
+
     def test_an_index_alone_is_fastest_at_nothing(self):
         page = self.page_of(content_of([run_of("x", 1), run_of("ordered_map", 1),
                                         run_of("ordered_map", 2)]))
