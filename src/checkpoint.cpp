@@ -23,6 +23,7 @@ checkpoint_writer::checkpoint_writer(redo_log& log, log_directory* backup)
     throw std::system_error(std::make_error_code(std::errc::operation_in_progress),
                             "elidex: another checkpoint is being written");
   try {
+    log_.begin_new_segment();
     first_group_ = log_.durable_group() + 1;
     first_segment_ = writer.first_segment_with(first_group_);
     const file_header header{.kind = file_kind::checkpoint,

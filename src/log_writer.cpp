@@ -1,5 +1,6 @@
 #include "elidex/internal/log/log_writer.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <system_error>
@@ -11,6 +12,8 @@ namespace {
 // one write.
 constexpr std::size_t gathered_payload_bytes_max = std::size_t{64} << 10;
 constexpr std::size_t gathered_bytes_max = std::size_t{256} << 10;
+// Chosen: to remove a shorter segment is not worth another file and its fsync.
+constexpr std::size_t long_segment_bytes = std::size_t{64} << 10;
 
 }  // namespace
 
@@ -164,6 +167,13 @@ void log_writer::after_batch() {
   }
   segment_->block(header_now(block_kind::confirmed), {});
   segment_->flush();
+}
+
+void log_writer::end_segment() {
+  const std::size_t long_bytes = std::min(long_segment_bytes, segment_bytes_ / 2);
+  if (segment_->size() <= std::max(file_header_bytes, long_bytes)) return;
+  segment_->sync();  // after_batch() has not synced what it wrote, and the next header counts it
+  begin_segment(segments_.back().number + 1, segment_->size(), group_ + 1);
 }
 
 std::uint64_t log_writer::first_segment_with(std::uint64_t group) {

@@ -164,12 +164,19 @@ void redo_log::finish_batch() {
   for (slot* each = first; each != nullptr; each = each->next.get())
     each->queue.take(group, [&](std::span<const std::byte> records) { writer_->records(records); });
   const bool written = writer_->end_batch();
+  if (new_segment_.exchange(false)) writer_->end_segment();
   publish(group);
   if (!written) return;
   writer_->after_batch();
   written_.store(writer_->written_bytes());
   // seq_cst as in wait_until_written(), so that one of the two sees the other's store.
   if (written_.load() >= wake_at_.load()) wake_growth();
+}
+
+void redo_log::begin_new_segment() {
+  new_segment_.store(true);
+  // A batch that has begun before may not have seen it, but it does not end this group.
+  wait_durable(clock_.now());
 }
 
 bool redo_log::wait_until_written(std::uint64_t bytes, futex_deadline deadline) {

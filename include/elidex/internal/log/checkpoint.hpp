@@ -47,7 +47,8 @@
 // How the file is made: it is written under another name, synced and renamed, and the directory is
 // synced. A crash before that leaves a file that recovery ignores and the next log removes. Then
 // the writer removes older checkpoints, and the segments whose entries are all of groups before B.
-// It never removes the segment that is being written, so up to segment_bytes of old entries stay.
+// It never removes the segment that is being written. So the checkpoint begins another segment
+// first, and only a short one (log_writer.cpp) may stay with old entries.
 //
 // A backup is a checkpoint in another directory, and a copy of the log from B on (backup.hpp). The
 // copy begins after the wait for durable_group() >= C, so it has all of the log up to C, and D >= C

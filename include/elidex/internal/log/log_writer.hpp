@@ -62,6 +62,8 @@ class log_writer {
   // Writes and syncs the batch if it has records. Returns whether it has.
   bool end_batch();
   void after_batch();
+  // Begins the next segment, if the present one is long. To be called after end_batch().
+  void end_segment();
 
   // The first segment that has, or would get, entries of this group or later.
   std::uint64_t first_segment_with(std::uint64_t group);

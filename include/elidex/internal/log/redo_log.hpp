@@ -161,6 +161,10 @@ class redo_log {
   // will. Not to be called from inside a commit.
   void wait_durable(std::uint64_t group);
 
+  // Begins another segment, unless the present one is short, and returns then. So a checkpoint that
+  // begins now can remove the present one. Throws what wait_durable() throws.
+  void begin_new_segment();
+
   // The bytes that this log has written to segments.
   std::uint64_t written_bytes() const noexcept { return written_.load(); }
   // Returns when written_bytes() has reached `bytes`, or at the deadline. Returns false after
@@ -224,6 +228,7 @@ class redo_log {
   std::atomic<std::uint64_t> wake_at_{no_bytes};  // the value of written_ that a thread waits for
   futex_word growth_{0};                          // counts reasons for that thread to look again
   std::atomic<bool> wait_ended_{false};
+  std::atomic<bool> new_segment_{false};  // begin_new_segment() waits for one
   std::atomic<bool> stop_{false};
   std::atomic<bool> failed_{false};
   std::error_code failure_;  // written before failed_
