@@ -4,7 +4,8 @@
 //   EXPECT_EQ(in_child([] { return map.get(7) ? "" : "7 is not there"; }), "");
 //
 // The function's string, which is empty if all is well; what it threw; or the signal or the exit
-// status that ended it. A child that hangs is ended by SIGALRM. gtest's macros are not for children.
+// status that ended it. A child that hangs is ended by SIGALRM. gtest's macros are not for
+// children.
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -143,8 +143,8 @@ class directory_to_kill_over {
   std::filesystem::path path_;
 };
 
-// From 5 ms to `most` on a CPU. Ten times as long in QEMU (chosen), where the child reaches its first
-// commit later.
+// From 5 ms to `most` on a CPU. Ten times as long in QEMU (chosen), where the child reaches its
+// first commit later.
 std::chrono::milliseconds random_life(random_numbers& random, std::uint64_t most) {
   return std::chrono::milliseconds((5 + random.below(most - 5)) * (runs_in_qemu() ? 10 : 1));
 }
