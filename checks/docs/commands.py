@@ -251,6 +251,7 @@ ROWS = [
     never("./dev test", ITSELF),
     never("./dev test --quick", ITSELF),
     never("./dev test --long", ITSELF),
+    never("./dev test --long --part arm64", ITSELF),
     never("./dev lint", "./dev test --long runs it"),
     never("./dev fmt", "changes the checkout; ./dev lint checks the same"),
     never("./dev package", PACKAGES),

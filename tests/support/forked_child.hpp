@@ -3,8 +3,9 @@
 //
 //   EXPECT_EQ(in_child([] { return map.get(7) ? "" : "7 is not there"; }), "");
 //
-// The function's string, which is empty if all is well; what it threw; or the signal that ended it.
-// A child that hangs is ended by SIGALRM. gtest's macros are not for children.
+// The function's string, which is empty if all is well; what it threw; or the signal or the exit
+// status that ended it. A child that hangs is ended by SIGALRM. gtest's macros are not for
+// children.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,7 +38,8 @@ inline std::string result_of_child(pid_t child, int reading_end) {
     const int number = WTERMSIG(status);
     return number == SIGALRM ? "it hangs" : "ended by signal " + std::to_string(number);
   }
-  return text;
+  const int ended_with = WEXITSTATUS(status);
+  return ended_with == 0 ? text : text + "ended with status " + std::to_string(ended_with);
 }
 
 template <class Fn>

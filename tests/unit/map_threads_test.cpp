@@ -20,6 +20,7 @@
 #  include "elidex/hash_map.hpp"
 #  include "elidex/internal/memory/epoch.hpp"
 #  include "elidex/ordered_map.hpp"
+#  include "support/emulator.hpp"
 #  include "support/forked_child.hpp"
 
 namespace elidex::testing {
@@ -241,11 +242,16 @@ struct joined_at_exit {
 // Each of four threads adds 102 keys, and the main thread adds one.
 constexpr u64 added_at_exit = 4 * 102 + 1;
 
+// A death test of this style executes the program again.
+constexpr const char* no_exec = "QEMU cannot execute a program for another CPU";
+
 TEST(MapsAtExit, AreUsedByThreadLocalsAndThreadsThatStaticsJoin) {
+  if (runs_in_qemu()) GTEST_SKIP() << no_exec;
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(use_maps_until_the_end(added_at_exit), ::testing::ExitedWithCode(0), "");
 }
 TEST(MapsAtExitCanary, AKeyThatIsMissingIsFound) {
+  if (runs_in_qemu()) GTEST_SKIP() << no_exec;
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(use_maps_until_the_end(added_at_exit + 1), ::testing::ExitedWithCode(3), "");
 }

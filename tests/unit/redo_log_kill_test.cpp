@@ -18,6 +18,7 @@
 #  include "elidex/internal/log/checkpoint.hpp"
 #  include "elidex/internal/log/recovery.hpp"
 #  include "elidex/internal/log/redo_log.hpp"
+#  include "support/emulator.hpp"
 #  include "support/logged_store.hpp"
 #  include "support/random_seed.hpp"
 
@@ -142,6 +143,12 @@ class directory_to_kill_over {
   std::filesystem::path path_;
 };
 
+// From 5 ms to `most` on a CPU. Ten times as long in QEMU (chosen), where the child reaches its
+// first commit later.
+std::chrono::milliseconds random_life(random_numbers& random, std::uint64_t most) {
+  return std::chrono::milliseconds((5 + random.below(most - 5)) * (runs_in_qemu() ? 10 : 1));
+}
+
 // Runs the function in a child for so long, kills it, and returns what it reported.
 template <class Child>
 std::vector<report> reports_until_killed(std::chrono::milliseconds after, Child&& run) {
@@ -172,7 +179,7 @@ TEST_P(KillNine, AtRandomMoments) {
     std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> present;  // transactions: rows
     for (std::uint64_t life = 1; life <= 4; ++life) {
       const std::vector<report> reports = reports_until_killed(
-          std::chrono::milliseconds(5 + random.below(60)),
+          random_life(random, 65),
           [&](const pipe_of_reports& pipe) { child(directory.log(), level, life, pipe); });
       std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> now;
       std::map<std::string, std::uint64_t> overwritten;
@@ -271,7 +278,7 @@ TEST(KillNineWithCheckpoints, AtRandomMoments) {
   std::uint64_t segments = 0;
   for (int life = 0; life < repetitions(16); ++life) {
     const std::vector<report> reports = reports_until_killed(
-        std::chrono::milliseconds(5 + random.below(80)),
+        random_life(random, 85),
         [&](const pipe_of_reports& pipe) { child_with_checkpoints(directory.log(), pipe); });
     const auto opened = open_log_directory(directory.log());
     const logged_store store(*opened);
