@@ -88,7 +88,6 @@ void use(const pthread_functions& functions) noexcept {
   store_function<&p::mutex_trylock>(current, functions);
   store_function<&p::rwlock_tryrdlock>(current, functions);
   store_function<&p::rwlock_trywrlock>(current, functions);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   store_function<&p::mutex_lock>(current, functions);
   store_function<&p::mutex_timedlock>(current, functions);
   store_function<&p::mutex_clocklock>(current, functions);

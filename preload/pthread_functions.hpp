@@ -49,14 +49,15 @@ struct pthread_functions {
 
 template <auto Member>
 auto load_function(pthread_functions& table) noexcept {
-  // relaxed, without a partner: a pointer to a function publishes nothing else.
-  return std::atomic_ref(table.*Member).load(std::memory_order_relaxed);
+  // acquire: pairs with the release in store_function(). Functions that were stored before this one
+  // are seen by later loads.
+  return std::atomic_ref(table.*Member).load(std::memory_order_acquire);
 }
 
 template <auto Member>
 void store_function(pthread_functions& table, const pthread_functions& from) noexcept {
-  // no partner, as in load_function()
-  std::atomic_ref(table.*Member).store(from.*Member, std::memory_order_relaxed);
+  // pairs with the acquire in load_function()
+  std::atomic_ref(table.*Member).store(from.*Member, std::memory_order_release);
 }
 
 }  // namespace elidex::preload
