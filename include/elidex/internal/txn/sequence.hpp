@@ -65,9 +65,9 @@ class sequence {
     while (number % block_size != 0) {
       if (mine.compare_exchange_weak(number, number + 1)) return checked(number);
     }
-    const std::uint64_t first = checked(take_block() * block_size);
+    const std::uint64_t first = take_block() * block_size;
     mine.compare_exchange_strong(number, first + 1);
-    return static_cast<Key>(first);
+    return checked(first);
   }
 
  private:
