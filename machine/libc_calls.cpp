@@ -120,11 +120,26 @@ std::uint64_t deadline_of(const timespec* until) {
   return until == nullptr ? no_deadline : running->cycles_of(nanoseconds_of(*until));
 }
 
+// How often each condition was signaled.
+std::map<const pthread_cond_t*, std::uint64_t>& signals() {
+  static auto* const counted = new std::map<const pthread_cond_t*, std::uint64_t>;
+  return *counted;
+}
+
+// The thread waits from the moment at which it begins to unlock. Other threads run before unlock()
+// returns, and one of them may signal.
 int wait_on(pthread_cond_t& c, pthread_mutex_t& m, std::uint64_t deadline) {
+  const std::uint64_t before = signals()[&c];
   unlock(m);
-  const bool woken = running->wait(&c, "condition", deadline);
+  const bool woken = signals()[&c] != before || running->wait(&c, "condition", deadline);
   lock(m, no_deadline);
   return woken ? 0 : ETIMEDOUT;
+}
+
+void signal(pthread_cond_t& c, unsigned count) {
+  running->unfriendly(0);
+  ++signals()[&c];
+  running->wake(&c, count);
 }
 
 // --- locks for readers and writers ---
@@ -219,6 +234,7 @@ long futex(std::uint32_t* word, int operation, std::uint32_t value, const timesp
 
 void forget_locks() noexcept {
   rwlocks_held().clear();
+  signals().clear();
   thread_results().clear();
 }
 
@@ -324,14 +340,12 @@ int pthread_cond_clockwait(pthread_cond_t* c, pthread_mutex_t* m, clockid_t cloc
 }
 int pthread_cond_signal(pthread_cond_t* c) noexcept {
   ELIDEX_SIM_OR_REAL(pthread_cond_signal, c)
-  running->unfriendly(0);
-  running->wake(c, 1);
+  signal(*c, 1);
   return 0;
 }
 int pthread_cond_broadcast(pthread_cond_t* c) noexcept {
   ELIDEX_SIM_OR_REAL(pthread_cond_broadcast, c)
-  running->unfriendly(0);
-  running->wake(c, ~0u);
+  signal(*c, ~0u);
   return 0;
 }
 

@@ -15,6 +15,19 @@ using namespace std::chrono_literals;
 constexpr auto after_a_failure = 10s;          // chosen
 constexpr auto while_another_is_written = 1s;  // chosen
 
+using moment = std::chrono::steady_clock::time_point;
+
+// Limits beyond these are never reached, and sums of two do not overflow.
+constexpr std::int64_t bytes_max = std::int64_t{1} << 61;
+std::int64_t clamped(std::uint64_t bytes) noexcept {
+  return static_cast<std::int64_t>(std::min(bytes, static_cast<std::uint64_t>(bytes_max)));
+}
+moment after(moment from, std::chrono::milliseconds time) noexcept {
+  using std::chrono::milliseconds;
+  const auto room = std::chrono::duration_cast<milliseconds>(moment::max() - from);
+  return time < room ? from + time : moment::max();
+}
+
 }  // namespace
 
 automatic_checkpoints::automatic_checkpoints(redo_log& log, const limits& when,
@@ -23,7 +36,7 @@ automatic_checkpoints::automatic_checkpoints(redo_log& log, const limits& when,
     : log_(log),
       when_(when),
       write_(std::move(write)),
-      covered_bytes_(-static_cast<std::int64_t>(there.segment_bytes)),
+      covered_bytes_(-clamped(there.segment_bytes)),
       checkpoint_bytes_(there.checkpoint_bytes),
       thread_([this] { run(); }) {}
 
@@ -65,29 +78,31 @@ void automatic_checkpoints::run() noexcept {
 
 bool automatic_checkpoints::wait_until_due() {
   for (;;) {
-    std::uint64_t bytes = redo_log::no_bytes;
-    clock::time_point until = clock::time_point::max();
+    std::int64_t covered = 0;
+    std::int64_t due_bytes = bytes_max;  // in terms of written_bytes(), as covered
+    clock::time_point due_time = clock::time_point::max();
     clock::time_point from;
     {
       const std::lock_guard guard(mutex_);
+      covered = covered_bytes_;
       from = not_before_;
-      if (when_.bytes != 0) {
-        const auto grows_by = static_cast<std::int64_t>(std::max(when_.bytes, checkpoint_bytes_));
-        bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(covered_bytes_ + grows_by, 0));
-      }
-      const bool grown = covered_bytes_ < static_cast<std::int64_t>(log_.written_bytes());
-      if (when_.time > 0ms) until = grown ? last_ + when_.time : clock::now() + when_.time;
+      if (when_.bytes != 0) due_bytes = covered + clamped(std::max(when_.bytes, checkpoint_bytes_));
+      if (when_.time > 0ms) due_time = after(last_, when_.time);
     }
     if (from > clock::now()) {
       if (!log_.wait_until_written(redo_log::no_bytes, from)) return false;
       continue;
     }
-    if (!log_.wait_until_written(bytes, until)) return false;
-    if (log_.written_bytes() >= bytes) return true;
-    const std::lock_guard guard(mutex_);
-    if (covered_bytes_ < static_cast<std::int64_t>(log_.written_bytes()) &&
-        clock::now() >= last_ + when_.time)
-      return true;
+    const std::int64_t written = clamped(log_.written_bytes());
+    const bool grown = written > covered;
+    if (written >= due_bytes || (grown && clock::now() >= due_time)) return true;
+    // Time alone brings no checkpoint, so the first wait is for something to be logged.
+    const bool by_time = due_time != clock::time_point::max();
+    const std::int64_t awaited = by_time && !grown ? covered + 1 : due_bytes;
+    const auto until = grown ? due_time : clock::time_point::max();
+    if (!log_.wait_until_written(static_cast<std::uint64_t>(std::max<std::int64_t>(awaited, 0)),
+                                 until))
+      return false;
   }
 }
 

@@ -37,18 +37,25 @@ std::uint64_t copy_file(log_directory& from, const std::string& name, log_direct
 
 std::uint64_t copy_segments(log_directory& from, std::uint64_t first, log_directory& to) {
   std::error_code error;
-  std::vector<std::uint64_t> numbers;
-  for (const std::string& name : from.names(error)) {
-    const auto number = number_of(file_kind::segment, name);
-    if (number && *number >= first) numbers.push_back(*number);
+  std::vector<std::uint64_t> numbers;  // the newest first
+  // A listing may miss a segment that has been made meanwhile, and have the next one.
+  for (bool complete = false; !complete;) {
+    numbers.clear();
+    for (const std::string& name : from.names(error)) {
+      const auto number = number_of(file_kind::segment, name);
+      if (number && *number >= first) numbers.push_back(*number);
+    }
+    throw_if(error, "list", "the log directory");
+    std::sort(numbers.begin(), numbers.end(), std::greater<>());
+    if (numbers.empty() || numbers.back() != first)
+      throw_if(std::make_error_code(std::errc::no_such_file_or_directory), "open",
+               name_of(file_kind::segment, first));
+    complete = numbers.front() - first + 1 == numbers.size();
   }
-  throw_if(error, "list", "the log directory");
-  std::sort(numbers.begin(), numbers.end(), std::greater<>());
-  const auto unfinished = [](const std::string& name) { return name + ".unfinished"; };
   std::uint64_t copied = 0;
   for (const std::uint64_t number : numbers) {
     const std::string name = name_of(file_kind::segment, number);
-    copied += copy_file(from, name, to, unfinished(name));
+    copied += copy_file(from, name, to, unfinished_copy_name(number));
   }
   for (const std::uint64_t number : numbers) {
     const std::string name = name_of(file_kind::segment, number);
@@ -56,7 +63,7 @@ std::uint64_t copy_segments(log_directory& from, std::uint64_t first, log_direct
       to.sync(error);
       throw_if(error, "sync the directory of", name);
     }
-    to.rename(unfinished(name), name, error);
+    to.rename(unfinished_copy_name(number), name, error);
     throw_if(error, "rename to", name);
   }
   return copied;

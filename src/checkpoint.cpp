@@ -25,6 +25,7 @@ checkpoint_writer::checkpoint_writer(redo_log& log, log_directory* backup)
   try {
     log_.begin_new_segment();
     first_group_ = log_.durable_group() + 1;
+    log_.check();  // a log that is closed meanwhile fails before it publishes its last group
     first_segment_ = writer.first_segment_with(first_group_);
     const file_header header{.kind = file_kind::checkpoint,
                              .salt = new_salt(),
@@ -99,6 +100,7 @@ finished_checkpoint checkpoint_writer::finish() {
   report.bytes = file_->size();
   if (backup_ != nullptr)
     report.bytes += copy_segments(writer.directory(), first_segment_, *backup_);
+  log_.check();  // as above
   std::error_code error;
   const std::string name = name_of(file_kind::checkpoint, number_);
   directory().rename(unfinished_name(number_), name, error);
@@ -114,6 +116,7 @@ finished_checkpoint checkpoint_writer::finish() {
 // whether the directory is synced.
 void checkpoint_writer::remove_older(finished_checkpoint& report) {
   log_directory& directory = log_.writer_->directory();
+  log_.writer_->forget_segments_before(first_segment_);
   const std::vector<std::string> names = directory.names(report.removal);
   if (report.removal) return;
   for (const std::string& name : names) {

@@ -346,6 +346,15 @@ std::string unfinished_name(std::uint64_t number) {
   return numbered(checkpoint_prefix, number, unfinished_suffix);
 }
 
+std::string unfinished_copy_name(std::uint64_t number) {
+  return name_of(file_kind::segment, number) + std::string(unfinished_suffix);
+}
+
+bool is_unfinished_copy(std::string_view name) noexcept {
+  return name.ends_with(unfinished_suffix) &&
+         number_of(file_kind::segment, name.substr(0, name.size() - unfinished_suffix.size()));
+}
+
 bool is_unfinished(std::string_view name) noexcept {
   return name.starts_with(checkpoint_prefix) && name.ends_with(unfinished_suffix);
 }

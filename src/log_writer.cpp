@@ -173,7 +173,16 @@ void log_writer::end_segment() {
   const std::size_t long_bytes = std::min(long_segment_bytes, segment_bytes_ / 2);
   if (segment_->size() <= std::max(file_header_bytes, long_bytes)) return;
   segment_->sync();  // after_batch() has not synced what it wrote, and the next header counts it
-  begin_segment(segments_.back().number + 1, segment_->size(), group_ + 1);
+  const std::uint64_t next = segments_.back().number + 1;
+  try {
+    begin_segment(next, segment_->size(), group_ + 1);
+  } catch (const std::system_error&) {
+    // On a full disk for example. The present segment continues if nothing is left of the next one.
+    std::error_code error;
+    directory_.remove(name_of(file_kind::segment, next), error);
+    if (!error || error == std::errc::no_such_file_or_directory) directory_.sync(error);
+    if (error) throw;
+  }
 }
 
 std::uint64_t log_writer::first_segment_with(std::uint64_t group) {
@@ -182,6 +191,11 @@ std::uint64_t log_writer::first_segment_with(std::uint64_t group) {
     if (each.last_group >= group) return each.number;
   }
   return segments_.back().number;
+}
+
+void log_writer::forget_segments_before(std::uint64_t number) {
+  const std::lock_guard guard(mutex_);
+  std::erase_if(segments_, [&](const auto& one) { return one.number < number; });
 }
 
 std::uint64_t log_writer::last_group() {

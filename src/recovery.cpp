@@ -98,12 +98,18 @@ class reader {
     const std::vector<std::string> names = directory_.names(error);
     if (error) throw std::system_error(error, "elidex: cannot list the log directory");
     std::vector<std::uint64_t> numbers;
+    bool unfinished_backup = false;
     for (const std::string& name : names) {
       if (const auto segment = number_of(file_kind::segment, name)) numbers.push_back(*segment);
       if (const auto number = number_of(file_kind::checkpoint, name))
         found_.checkpoint = std::max(found_.checkpoint, *number);
       if (is_unfinished(name)) found_.unfinished.push_back(name);
+      unfinished_backup |= is_unfinished_copy(name);
     }
+    // A directory in use has a segment before it has its first checkpoint.
+    unfinished_backup |= !found_.unfinished.empty() && numbers.empty() && found_.checkpoint == 0;
+    if (unfinished_backup)
+      throw log_error(log_problem::damaged, "elidex: the directory has an unfinished backup");
     std::sort(numbers.begin(), numbers.end());
     if (found_.checkpoint != 0) read_checkpoint();
     read_segments(numbers);

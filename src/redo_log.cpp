@@ -183,8 +183,11 @@ bool redo_log::wait_until_written(std::uint64_t bytes, futex_deadline deadline) 
   for (;;) {
     const std::uint32_t growth = growth_.load();
     wake_at_.store(bytes);
-    if (wait_ended_.load() || failed_.load()) return false;
-    if (written_.load() >= bytes || std::chrono::steady_clock::now() >= deadline) return true;
+    const bool ended = wait_ended_.load() || failed_.load();
+    if (ended || written_.load() >= bytes || std::chrono::steady_clock::now() >= deadline) {
+      wake_at_.store(no_bytes);
+      return !ended;
+    }
     futex_wait_until(growth_, growth, deadline);
   }
 }

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
+#include <shared_mutex>
 #include <stdexcept>
 #include <utility>
 
@@ -355,6 +357,7 @@ void storage::declare(table_base& made) {
 
 finished_checkpoint storage::checkpoint(const table_list& tables) {
   check_has_log("checkpoint()");
+  const std::shared_lock open(closing_);
   const std::uint64_t written_before = log_->written_bytes();
   std::unique_lock<std::mutex> turn = turn_of_caller();
   checkpoint_writer to(*log_);
@@ -395,14 +398,9 @@ finished_checkpoint storage::backup(const std::string& directory, const table_li
 
 finished_checkpoint storage::backup(std::unique_ptr<log_directory> to, const table_list& tables) {
   check_has_log("backup()");
+  const std::shared_lock open(closing_);
   std::error_code error;
-  const auto its_files = [&] {
-    std::vector<std::string> names = to->names(error);
-    std::erase(names, ".");
-    std::erase(names, "..");
-    return names;
-  };
-  const std::vector<std::string> there = its_files();
+  const std::vector<std::string> there = files_in(*to, error);
   throw_if(error, "list", "the backup's directory");
   if (!there.empty())
     throw std::system_error(
@@ -415,8 +413,34 @@ finished_checkpoint storage::backup(std::unique_ptr<log_directory> to, const tab
     write_all(copy, tables);
     return copy.finish();
   } catch (...) {
-    for (const std::string& name : its_files()) to->remove(name, error);
+    remove_backup(*to);
     throw;
+  }
+}
+
+std::vector<std::string> storage::files_in(log_directory& directory, std::error_code& error) {
+  std::vector<std::string> names = directory.names(error);
+  std::erase(names, ".");
+  std::erase(names, "..");
+  return names;
+}
+
+// The first segment goes first, and recovery refuses what is left without it. So no part of the
+// files is taken for a backup, wherever this ends.
+void storage::remove_backup(log_directory& from) noexcept {
+  try {
+    std::error_code error;
+    std::vector<std::string> names = files_in(from, error);
+    const auto others = std::partition(names.begin(), names.end(), [](const std::string& name) {
+      return number_of(file_kind::segment, name).has_value();
+    });
+    std::sort(names.begin(), others);
+    for (auto name = names.begin(); name != names.end() && !error; ++name) {
+      if (name == others) from.sync(error);
+      if (!error) from.remove(*name, error);
+    }
+  } catch (const std::bad_alloc&) {
+    // The files stay. The checkpoint has no name, or the first segment has none.
   }
 }
 
@@ -451,6 +475,7 @@ automatic_checkpoints_report storage::automatic() const {
 void storage::close() {
   if (!log_) return;
   log_->check_process();
+  const std::unique_lock closed(closing_);
   if (automatic_) automatic_->stop();
   log_->close();
 }

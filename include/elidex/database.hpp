@@ -253,9 +253,10 @@ struct transact_options {
   isolation level = isolation::serializable;
   // After this moment transact() does not run the function again, and throws timed_out. A commit
   // that has begun completes, and a function that is running is not interrupted. Under two-phase
-  // locking a wait for a lock ends at this moment.
+  // locking a wait for a lock ends at this moment. At level sync the wait for the disk does not.
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
-  // After a request to stop, transact() does not run the function again, and throws canceled.
+  // After a request to stop, transact() does not run the function again, and throws canceled. A
+  // request does not end a wait for a lock.
   std::stop_token stop = {};
 };
 }  // namespace db
@@ -611,7 +612,10 @@ class basic_database {
                                                    all_tables(), dropped_, make);
     log_ = storage_->log();
     collect();
-    storage_->write_checkpoints_by_itself([this] { return listed_tables(); });
+    storage_->write_checkpoints_by_itself([this] {
+      const std::lock_guard guard(published_mutex_);
+      return published_;
+    });
     usable_ = true;
     return storage_->found();
   }
@@ -649,6 +653,7 @@ class basic_database {
 
   template <class Table, class... More>
   Table& add(std::string name, const More&... more) {
+    if (log_ != nullptr) log_->check_process();
     const std::lock_guard guard(tables_mutex_);
     for (const auto& one : tables_) {
       if (one->name() == name)
@@ -661,8 +666,14 @@ class basic_database {
     Table& result = *made;
     result.set_owner(this);
     tables_.reserve(tables_.size() + 1);
+    {
+      const std::lock_guard publishing(published_mutex_);
+      published_.reserve(tables_.size() + 1);
+    }
     if (storage_) storage_->declare(result);
     tables_.push_back(std::move(made));
+    const std::lock_guard publishing(published_mutex_);
+    published_.push_back(&result);
     return result;
   }
   template <class Table>
@@ -724,13 +735,10 @@ class basic_database {
       throw db::timed_out("elidex: transact() has passed its deadline");
   }
   transaction begin(typename transaction::memory& notes, const db::transact_options& options) {
-    using std::chrono::nanoseconds;
-    if constexpr (requires { commit_.begin(notes, options.level, clock_, this, nanoseconds()); }) {
-      const nanoseconds left =
-          options.deadline == no_deadline
-              ? nanoseconds::max()
-              : std::max(options.deadline - std::chrono::steady_clock::now(), nanoseconds::zero());
-      return commit_.begin(notes, options.level, clock_, this, left);
+    if constexpr (requires {
+                    commit_.begin(notes, options.level, clock_, this, options.deadline);
+                  }) {
+      return commit_.begin(notes, options.level, clock_, this, options.deadline);
     } else {
       return db::transaction(notes, options.level, this);
     }
@@ -814,6 +822,10 @@ class basic_database {
   Commit commit_;
   std::mutex tables_mutex_;
   std::vector<std::unique_ptr<internal::table_base>> tables_;
+  // The same, for the thread that writes checkpoints. It takes no other mutex of the database: a
+  // child of fork() may use those.
+  std::mutex published_mutex_;
+  std::vector<internal::table_base*> published_;
   std::vector<std::string> dropped_;
   std::uint64_t collected_up_to_ = 0;  // under tables_mutex_, as the next one
   std::uint64_t collected_in_ = 0;     // epoch of reclamation

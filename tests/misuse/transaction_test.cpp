@@ -275,17 +275,18 @@ TYPED_TEST(TransactionMisuse, UpdatesFunctionRollsBack) {
     t.upsert(this->accounts, 2, account{20});
     EXPECT_TRUE(t.update(this->accounts, 1, [&](account& row) {
       t.upsert(this->accounts, 3, account{30});
-      t.rollback_to(before);
+      t.set_savepoint();
+      EXPECT_THROW(t.rollback_to(before), std::logic_error);
       row.balance = 11;
     }));
   });
   EXPECT_EQ(this->balance(1), 11);
-  EXPECT_EQ(this->balance(2), 10);
-  EXPECT_EQ(this->balance(3), 10);
-  for (const char* const function : {"set_savepoint", "rollback_to"}) {
-    misuse_row(this->named(function), misuse::reentrance,
-               "from update()'s function: works as usual, and the row is written afterwards");
-  }
+  EXPECT_EQ(this->balance(2), 20);
+  EXPECT_EQ(this->balance(3), 30);
+  misuse_row(this->named("set_savepoint"), misuse::reentrance,
+             "from update()'s function: works as usual");
+  misuse_row(this->named("rollback_to"), misuse::reentrance,
+             "from update()'s function: throws std::logic_error and undoes nothing");
 }
 
 // --- tables of another database ---

@@ -216,16 +216,52 @@ TEST_F(KeptData, ACheckpointLeavesNoLongLogBehind) {
   EXPECT_EQ(b.total(), 20'000);
 }
 
+TEST_F(KeptData, LimitsThatAreNeverReached) {
+  bank b(path("bank"), {.group_time = 50us,
+                        .checkpoint_bytes = ~std::uint64_t{0},
+                        .checkpoint_time = std::chrono::milliseconds::max()});
+  b.fill();
+  random_numbers random(seed_or(29));
+  for (int i = 0; i < 100; ++i) b.move_money(random);
+  b.db.wait_durable();
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(b.db.automatic_checkpoints().written, 0U);
+}
+
+// close() waits for checkpoints and backups. A later one is refused.
+TEST_F(KeptData, CloseBesideCheckpointsAndBackups) {
+  for (int round = 0; round < repetitions(30); ++round) {
+    const std::string place = path("bank") + std::to_string(round);
+    {
+      bank b(place, {.group_time = 50us, .checkpoint_bytes = 2000});
+      b.fill();
+      b.db.checkpoint();
+      std::vector<std::thread> all;
+      all.emplace_back([&] { code_of([&] { b.db.checkpoint(); }); });
+      all.emplace_back([&] { code_of([&] { b.db.backup(place + " copy"); }); });
+      all.emplace_back([&] { b.db.close(); });
+      b.db.close();
+      for (std::thread& one : all) one.join();
+      EXPECT_EQ(code_of([&] { b.db.checkpoint(); }), std::errc::operation_canceled);
+    }
+    EXPECT_EQ(total_of(place), money * static_cast<std::int64_t>(accounts_count));
+    if (fs::exists(place + " copy") && !fs::is_empty(place + " copy")) {
+      EXPECT_EQ(total_of(place + " copy"), money * static_cast<std::int64_t>(accounts_count));
+    }
+  }
+}
+
 // --- and on a disk that fails ---
 
 // A directory in which a checkpoint finds no room while the log does.
 class directory_without_room final : public log_directory {
  public:
-  directory_without_room(std::unique_ptr<log_directory> of, const std::atomic<bool>& full)
-      : of_(std::move(of)), full_(full) {}
+  directory_without_room(std::unique_ptr<log_directory> of, const std::atomic<bool>& full,
+                         std::string kind = "checkpoint")
+      : of_(std::move(of)), full_(full), kind_(std::move(kind)) {}
   std::vector<std::string> names(std::error_code& error) override { return of_->names(error); }
   std::unique_ptr<log_file> create(const std::string& name, std::error_code& error) override {
-    if (full_ && name.find("checkpoint") != std::string::npos) {
+    if (full_ && name.find(kind_) != std::string::npos) {
       error = std::make_error_code(std::errc::no_space_on_device);
       return nullptr;
     }
@@ -245,7 +281,34 @@ class directory_without_room final : public log_directory {
  private:
   const std::unique_ptr<log_directory> of_;
   const std::atomic<bool>& full_;
+  const std::string kind_;
 };
+
+// A checkpoint begins another segment. If there can be none, the present one continues.
+TEST(KeptDataOnAFaultyDisk, NoRoomForASegmentDoesNotEndTheLog) {
+  faulty_disk disk;
+  std::atomic<bool> full{false};
+  {
+    bank b([&](database& db) {
+      db.open(std::make_unique<directory_without_room>(disk.directory(), full, "redo"),
+              {.group_time = 100us, .segment_bytes = 1 << 20, .checkpoint_bytes = 0});
+    });
+    b.db.transact([&](auto& t) {
+      for (std::uint64_t key = 0; key < 5000; ++key) t.upsert(*b.accounts, key, account{1});
+    });
+    full = true;
+    EXPECT_EQ(b.db.checkpoint().removed_segments, 0U);
+    random_numbers random(seed_or(29));
+    for (int i = 0; i < 10; ++i) b.move_money(random);
+    b.db.wait_durable();
+    full = false;
+    EXPECT_EQ(b.db.checkpoint().removed_segments, 1U);
+    b.move_money(random);
+    b.db.close();
+  }
+  bank again([&](database& db) { db.open(disk.directory()); });
+  EXPECT_EQ(again.total(), 5000);
+}
 
 TEST(KeptDataOnAFaultyDisk, AFullDiskIsReportedAndTransactionsContinue) {
   faulty_disk disk;
@@ -361,7 +424,7 @@ TEST(KeptDataOnAFaultyDisk, ABackupThatLosesItsPowerIsNeverTakenForAWholeOne) {
           // An empty directory is a database without rows.
           const std::int64_t total = restored.total();
           EXPECT_TRUE(total == money * static_cast<std::int64_t>(accounts_count) ||
-                      (total == 0 && !finished))
+                      (after.names().empty() && !finished))
               << at << ": " << total;
         } catch (const log_error&) {
           EXPECT_FALSE(finished);

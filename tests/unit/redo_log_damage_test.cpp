@@ -90,7 +90,7 @@ class Damage : public ::testing::TestWithParam<std::pair<std::size_t, bool>> {
 INSTANTIATE_TEST_SUITE_P(Logs, Damage,
                          ::testing::Values(std::pair{std::size_t{1} << 20, false},
                                            std::pair{std::size_t{600}, false},
-                                           std::pair{std::size_t{600}, true},
+                                           std::pair{std::size_t{1000}, true},
                                            std::pair{std::size_t{1} << 20, true}));
 
 TEST_P(Damage, NoneIsNoDamage) {

@@ -350,13 +350,26 @@ TEST(Checkpoint, OneAtATimeAndNothingLeftOfAnUnfinishedOne) {
 
 TEST(Checkpoint, AnUnfinishedOneOfACrashIsRemoved) {
   faulty_disk disk;
+  const auto open = [&] {
+    const auto directory = disk.directory();
+    logged_store store(*directory);
+    commit_clock clock;
+    redo_log log(clock, *directory, store.found(), by_hand());
+  };
+  open();
   disk.upsert("checkpoint-00000004.tmp", "half");
   disk.upsert("checkpoint-00000005.other", "somebody else's");
-  const auto directory = disk.directory();
-  logged_store store(*directory);
-  commit_clock clock;
-  redo_log log(clock, *directory, store.found(), by_hand());
-  EXPECT_THAT(disk.names(), UnorderedElementsAre("redo-00000001.log", "checkpoint-00000005.other"));
+  open();
+  EXPECT_THAT(disk.names(), UnorderedElementsAre("redo-00000001.log", "redo-00000002.log",
+                                                 "checkpoint-00000005.other"));
+}
+
+TEST(Recovery, RefusesAnUnfinishedBackup) {
+  for (const char* const name : {"checkpoint-00000004.tmp", "redo-00000003.log.tmp"}) {
+    faulty_disk disk;
+    disk.upsert(name, "half");
+    problem_of(log_problem::damaged, [&] { logged_store refused(*disk.directory()); });
+  }
 }
 
 // --- What a reader refuses ---

@@ -178,6 +178,13 @@ TEST(SavepointsOfOptimisticTransactions, ReadsStayNoted) {
 TYPED_TEST(Savepoints, ThoseOfAnotherTransactionAreRefused) {
   using transaction = typename TypeParam::transaction;
   std::optional<typename transaction::savepoint> earlier;
+  TypeParam other;
+  other.transact([&](auto& t) { earlier.emplace(t.set_savepoint()); });
+  this->db_.transact([&](auto& t) {
+    t.upsert(this->accounts_, 1, account{1});
+    t.set_savepoint();
+    EXPECT_THROW(t.rollback_to(*earlier), std::logic_error);
+  });
   this->db_.transact([&](auto& t) { earlier.emplace(t.set_savepoint()); });
   this->db_.transact([&](auto& t) {
     t.upsert(this->accounts_, 1, account{1});

@@ -255,10 +255,15 @@ TEST_F(LockedKeys, AWaitForALockEndsAtTheDeadline) {
     });
   });
   while (!locked) std::this_thread::sleep_for(1ms);
-  const auto until = std::chrono::steady_clock::now() + 30ms;
-  EXPECT_THROW(this->db_.transact({.deadline = until}, [&](auto& t) { t.get(this->accounts_, 0); }),
+  const auto until = std::chrono::steady_clock::now() + 500ms;
+  EXPECT_THROW(this->db_.transact({.deadline = until},
+                                  [&](auto& t) {
+                                    std::this_thread::sleep_for(450ms);  // the wait has the rest
+                                    t.get(this->accounts_, 0);
+                                  }),
                db::timed_out);
   EXPECT_GE(std::chrono::steady_clock::now(), until);
+  EXPECT_LT(std::chrono::steady_clock::now(), until + 400ms);
   release = true;
   holder.join();
   EXPECT_EQ(this->db_.read_only([&](auto& t) { return t.get(this->accounts_, 0)->balance; }), 1);

@@ -9,7 +9,8 @@
 // Implementation notes
 // Segments get their names when all of them are copied and synced. The first one gets its name when
 // the others' names are durable. So a copy that was interrupted has all of the log, or lacks the
-// first segment, and recover_log() refuses a log without it. The checkpoint gets its name last
+// first segment. recover_log() refuses a log without it, and a directory with an unfinished copy of
+// a segment or with an unfinished checkpoint alone. The checkpoint gets its name last
 // (checkpoint.hpp).
 // The segment that is being written may grow during the copy. What the copy has of its last batch
 // looks like a torn end, and recovery drops it.

@@ -283,5 +283,8 @@ std::optional<std::uint64_t> number_of(file_kind kind, std::string_view name) no
 // The name of a checkpoint that is being written.
 std::string unfinished_name(std::uint64_t number);
 bool is_unfinished(std::string_view name) noexcept;
+// The same of a segment that a backup copies.
+std::string unfinished_copy_name(std::uint64_t number);
+bool is_unfinished_copy(std::string_view name) noexcept;
 
 }  // namespace elidex::internal

@@ -69,6 +69,8 @@ class log_writer {
   std::uint64_t first_segment_with(std::uint64_t group);
   // The last group that has entries and is synced.
   std::uint64_t last_group();
+  // The caller removes them.
+  void forget_segments_before(std::uint64_t number);
 
   // Of all segments that this writer has begun. The caller is the thread that writes.
   std::uint64_t written_bytes() const noexcept { return full_segments_bytes_ + segment_->size(); }

@@ -46,8 +46,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <span>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "elidex/internal/log/automatic_checkpoints.hpp"
@@ -110,7 +112,8 @@ class storage {
   // Begins the checkpoints that the options ask for, if there is a log.
   void write_checkpoints_by_itself(table_list tables);
   automatic_checkpoints_report automatic() const;
-  // Ends them, makes all commits durable and ends the log.
+  // Waits for checkpoints and backups that run, and ends them. Makes all commits durable, and ends
+  // the log.
   void close();
 
  private:
@@ -121,6 +124,8 @@ class storage {
 
   void assign_number(table_base& made);
   void check_has_log(const char* function) const;
+  static std::vector<std::string> files_in(log_directory& directory, std::error_code& error);
+  static void remove_backup(log_directory& from) noexcept;
   std::unique_lock<std::mutex> turn_of_caller();
   static void write_all(checkpoint_writer& to, const table_list& tables);
   automatic_checkpoints::found_files sizes_of_files();
@@ -133,6 +138,8 @@ class storage {
   std::optional<redo_log> log_;
   std::optional<redo_log::worker> catalog_;
   std::optional<automatic_checkpoints> automatic_;
+  // Shared by callers of checkpoint() and backup(), so that close() waits for them.
+  std::shared_mutex closing_;
 };
 
 }  // namespace elidex::internal

@@ -177,7 +177,7 @@ class indexed_table {
   template <class Transaction, class Bounds>
     requires bounds_of<Bounds, key_type>
   std::size_t erase(Transaction& t, const Bounds& which) const {
-    return erase_range(t, table_, which, [&](const key_type& key) { erase(t, key); });
+    return erase_range(t, table_, which, [&](const key_type& key) { return erase(t, key); });
   }
 
   // Calls fn(key, row) for the rows with that value, in the order of their keys. fn may return

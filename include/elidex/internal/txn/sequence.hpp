@@ -7,8 +7,7 @@
 //   db.transact([&](auto& t) { t.insert(orders, number, row); });
 //
 // A thread takes blocks of 64 numbers, so threads insert at different places of the table and do
-// not collide. So the numbers of one thread ascend, and those of all threads together are not in
-// the order of time. Numbers may be left out. A new sequence may give a number again whose row was
+// not collide. Numbers are not in the order of time. Numbers may be left out. A new sequence may give a number again whose row was
 // erased, or was never inserted, if it is greater than all keys of the table.
 //
 // Thread-safety: next(), from any thread. The constructor requires that no other thread inserts

@@ -9,6 +9,7 @@
 // scan_range() and get_all().
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <optional>
@@ -60,6 +61,8 @@ class table_scans {
     static_assert(std::integral<typename Table::key_type> || std::is_lvalue_reference_v<item> ||
                       std::is_same_v<std::remove_cvref_t<item>, std::string_view>,
                   "multi_get: the strings of the range must live until it returns");
+    static_assert(std::integral<typename Table::key_type> || std::ranges::forward_range<Keys>,
+                  "multi_get: the strings of the range must live until it returns");
     std::vector<typename Table::key_argument> wanted;
     if constexpr (std::ranges::sized_range<Keys>) wanted.reserve(std::ranges::size(keys));
     for (const auto& key : keys)
@@ -73,14 +76,13 @@ class table_scans {
   Transaction& self() noexcept { return static_cast<Transaction&>(*this); }
 };
 
-// Calls erase(key) for the keys of a range, which it reads first. Returns their number.
+// Calls erase(key) for the keys of a range, which it reads first. Returns how often that was true.
 template <class Transaction, class Table, class Bounds, class Fn>
 std::size_t erase_range(Transaction& t, Table& table, const Bounds& which, Fn&& erase) {
   std::vector<typename Table::key_type> keys;
   t.scan(table, which,
          [&](const auto& key, const auto&) { keys.push_back(typename Table::key_type(key)); });
-  for (const auto& key : keys) erase(key);
-  return keys.size();
+  return static_cast<std::size_t>(std::count_if(keys.begin(), keys.end(), erase));
 }
 
 }  // namespace elidex::internal

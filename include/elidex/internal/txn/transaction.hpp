@@ -122,7 +122,10 @@ class transaction : private transaction_context, public table_scans<transaction>
     if (words.empty()) return false;
     const std::span<const std::uint64_t> before = kept_for_log(words);
     auto row = table.row_of(words);
-    change(row);
+    {
+      const running_update guard(*this);
+      change(row);
+    }
     make_room();
     const std::span<const std::uint64_t> changed = words_of(table, row);
     if (write* const mine = own(*r)) {
@@ -138,7 +141,7 @@ class transaction : private transaction_context, public table_scans<transaction>
   template <class Table, class Bounds>
     requires bounds_of<Bounds, typename Table::key_type>
   std::size_t erase(Table& table, const Bounds& which) {
-    return erase_range(*this, table, which, [&](const auto& key) { erase(table, key); });
+    return erase_range(*this, table, which, [&](const auto& key) { return erase(table, key); });
   }
   // Returns false if the key is absent.
   template <class Table, class Key>

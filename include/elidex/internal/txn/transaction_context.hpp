@@ -21,6 +21,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -84,12 +85,14 @@ class transaction_context {
   };
   // Valid until the transaction ends or rolls back to an earlier savepoint. Throws std::bad_alloc.
   savepoint set_savepoint() {
-    savepoints_.push_back({next_savepoint_, writes_.size(), overwritten_.size()});
-    return {*this, next_savepoint_++};
+    static constinit std::atomic<std::uint64_t> last{0};  // numbers never repeat in a process
+    const std::uint64_t number = last.fetch_add(1);
+    savepoints_.push_back({number, writes_.size(), overwritten_.size()});
+    return {*this, number};
   }
   // Undoes what the transaction has written since then. Its reads still count: the commit validates
   // them. Under two-phase locking it keeps its locks. `to` stays valid. Throws std::logic_error if
-  // `to` is not valid, and changes nothing.
+  // `to` is not valid, or inside a function of update(), and changes nothing.
   void rollback_to(const savepoint& to);
 
   // `database` is the address of the owner of the tables, or null for tables without a database.
@@ -206,6 +209,17 @@ class transaction_context {
     bool complete = false;
     const record* last = nullptr;
     std::vector<const record*> seen;  // in the direction of the scan
+  };
+  // Exists while the caller's function of update() runs.
+  class running_update {
+   public:
+    explicit running_update(transaction_context& of) noexcept : of_(of) { ++of_.updates_running_; }
+    ~running_update() { --of_.updates_running_; }
+    running_update(const running_update&) = delete;
+    running_update& operator=(const running_update&) = delete;
+
+   private:
+    transaction_context& of_;
   };
   // Replaces what the transaction writes to a row. To be called after make_room().
   void overwrite(write& mine, std::span<const std::uint64_t> words) noexcept {
@@ -361,7 +375,6 @@ class transaction_context {
   std::vector<std::unique_ptr<observation>>& observations_;
   std::vector<mark>& savepoints_;
   std::vector<overwritten>& overwritten_;  // since the first savepoint
-  std::uint64_t& next_savepoint_;          // never repeats in a thread
   bump_arena& arena_;
   written_records& places_;  // the index of writes_, if they are many and not sorted
 
@@ -370,6 +383,7 @@ class transaction_context {
 
  private:
   bool sorted_ = false;
+  std::size_t updates_running_ = 0;
   redo_log::worker* log_ = nullptr;
   std::optional<redo_log::commit> logged_;
   commit_stamp committed_{};
@@ -384,7 +398,6 @@ class transaction_context::memory {
   std::vector<std::unique_ptr<observation>> observations_;
   std::vector<mark> savepoints_;
   std::vector<overwritten> overwritten_;
-  std::uint64_t next_savepoint_ = 0;
   bump_arena arena_;
   written_records places_;
   std::vector<std::uint64_t> last_row_;
@@ -405,7 +418,6 @@ inline transaction_context::transaction_context(memory& notes, isolation level,
       observations_(notes.observations_),
       savepoints_(notes.savepoints_),
       overwritten_(notes.overwritten_),
-      next_savepoint_(notes.next_savepoint_),
       arena_(notes.arena_),
       places_(notes.places_),
       last_row_(notes.last_row_) {}
@@ -436,6 +448,8 @@ inline transaction_context::~transaction_context() {
 inline void transaction_context::rollback_to(const savepoint& to) {
   const auto found = std::find_if(savepoints_.begin(), savepoints_.end(),
                                   [&](const mark& one) { return one.number == to.number_; });
+  if (updates_running_ != 0)
+    throw std::logic_error("elidex: rollback_to() inside a function of update()");
   if (to.of_ != this || found == savepoints_.end())
     throw std::logic_error(
         "elidex: rollback_to() with a savepoint of another or a finished transaction, or one that "

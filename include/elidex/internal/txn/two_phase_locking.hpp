@@ -60,12 +60,11 @@ class two_phase_locking {
   static row_locking locking_of(std::uint32_t table) noexcept {
     return {.space = table + 1, .words_behind_row = 1};
   }
-  // `wait_max`: a limit for each wait for a lock, beside that of wait_for().
+  // No wait for a lock lasts beyond the deadline.
   transaction begin(typename transaction::memory& notes, isolation level, commit_clock& clock,
-                    const void* database,
-                    std::chrono::nanoseconds wait_max = std::chrono::nanoseconds::max()) {
-    return transaction(notes, level, locks_, clock,
-                       std::min(std::chrono::nanoseconds(wait_ns_.load()), wait_max), database);
+                    const void* database, std::chrono::steady_clock::time_point deadline) {
+    return transaction(notes, level, locks_, clock, std::chrono::nanoseconds(wait_ns_.load()),
+                       database, deadline);
   }
   commit_result operator()(transaction& t, commit_clock& clock) {
     if (t.is_doomed()) return commit_result::conflict;

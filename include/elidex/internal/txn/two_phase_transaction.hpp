@@ -152,15 +152,18 @@ class two_phase_transaction : private transaction_context,
   class memory;
 
   // `database` is the address of the owner of the tables, or null for tables without a database.
-  two_phase_transaction(memory& of, isolation level, LockSystem& locks, commit_clock& clock,
-                        std::chrono::nanoseconds wait_for, const void* database = nullptr)
+  two_phase_transaction(
+      memory& of, isolation level, LockSystem& locks, commit_clock& clock,
+      std::chrono::nanoseconds wait_for, const void* database = nullptr,
+      std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max())
       : transaction_context(of.notes_, level, database, unpinned()),
         locks_(of.locks_of(locks)),
         tables_(of.tables_),
         clock_(clock),
-        wait_for_(wait_for) {
+        wait_for_(wait_for),
+        deadline_(deadline) {
     tables_.clear();
-    locks_.wait_for_turn(wait_for_);
+    locks_.wait_for_turn(longest_wait());
     locks_.begin();
   }
   ~two_phase_transaction() { locks_.end(); }
@@ -193,7 +196,7 @@ class two_phase_transaction : private transaction_context,
   template <class Table, class Bounds>
     requires bounds_of<Bounds, typename Table::key_type>
   std::size_t erase(Table& table, const Bounds& which) {
-    return erase_range(*this, table, which, [&](const auto& key) { erase(table, key); });
+    return erase_range(*this, table, which, [&](const auto& key) { return erase(table, key); });
   }
 
  private:
@@ -240,8 +243,14 @@ class two_phase_transaction : private transaction_context,
     if (outcome != lock_outcome::waiting) refuse();
     return false;
   }
+  std::chrono::nanoseconds longest_wait() const {
+    using clock = std::chrono::steady_clock;
+    if (deadline_ == clock::time_point::max()) return wait_for_;
+    return std::clamp<std::chrono::nanoseconds>(deadline_ - clock::now(),
+                                                std::chrono::nanoseconds::zero(), wait_for_);
+  }
   void wait() {
-    if (locks_.wait(wait_for_) != lock_outcome::granted) refuse();
+    if (locks_.wait(longest_wait()) != lock_outcome::granted) refuse();
   }
   void lock_table(const table_base& table, lock_mode mode) {
     check_not_doomed();
@@ -249,7 +258,7 @@ class two_phase_transaction : private transaction_context,
     for (const auto& [held, as] : tables_) {
       if (held == space && is_stronger_or_equal(as, mode)) return;
     }
-    if (locks_.lock_table(space, mode, wait_for_) != lock_outcome::granted) refuse();
+    if (locks_.lock_table(space, mode, longest_wait()) != lock_outcome::granted) refuse();
     tables_.emplace_back(space, mode);
   }
 
@@ -364,6 +373,7 @@ class two_phase_transaction : private transaction_context,
   std::vector<std::pair<std::uint32_t, lock_mode>>& tables_;  // locked by this transaction
   commit_clock& clock_;
   const std::chrono::nanoseconds wait_for_;
+  const std::chrono::steady_clock::time_point deadline_;
   std::optional<commit_clock::snapshot> snapshot_;
   bool doomed_ = false;
 };
@@ -625,7 +635,10 @@ bool two_phase_transaction<LockSystem, Phantoms>::update(Table& table, const Key
   // the locked row stays as it is
   const std::span<const std::uint64_t> before = kept_for_log(words);
   auto row = table.row_of(words);
-  change(row);
+  {
+    const running_update guard(*this);
+    change(row);
+  }
   make_room();
   const std::span<const std::uint64_t> changed = words_of(table, row);
   if (write* const mine = own(*r)) {
