@@ -7,8 +7,8 @@
 //   db.transact([&](auto& t) { t.insert(orders, number, row); });
 //
 // A thread takes blocks of 64 numbers, so threads insert at different places of the table and do
-// not collide. Numbers are not in the order of time. Numbers may be left out. A new sequence may give a number again whose row was
-// erased, or was never inserted, if it is greater than all keys of the table.
+// not collide. Numbers have gaps and no order in time. A new sequence may give a number again whose
+// row was erased or never inserted, if it is greater than all keys of the table.
 //
 // Thread-safety: next(), from any thread. The constructor requires that no other thread inserts
 // into the table.
