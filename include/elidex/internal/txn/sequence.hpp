@@ -39,9 +39,11 @@
 
 namespace elidex::internal {
 
+// Gives numbers of a table's key type.
 template <std::integral Key>
 class sequence {
  public:
+  // Continues behind the table's greatest key. No other thread may insert into the table.
   template <class Table>
     requires std::same_as<typename Table::key_type, Key>
   explicit sequence(const Table& table) {
@@ -58,6 +60,7 @@ class sequence {
   sequence(const sequence&) = delete;
   sequence& operator=(const sequence&) = delete;
 
+  // Returns a number that no other call has returned. Throws std::length_error if there is none.
   Key next() {
     std::atomic<std::uint64_t>& mine = stripes_[this_thread_slot() % stripes_.size()].next;
     std::uint64_t number = mine.load();

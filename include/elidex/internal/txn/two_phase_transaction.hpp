@@ -171,8 +171,12 @@ class two_phase_transaction : private transaction_context,
   two_phase_transaction& operator=(const two_phase_transaction&) = delete;
 
   using savepoint = transaction_context::savepoint;
-  using transaction_context::rollback_to;
-  using transaction_context::set_savepoint;
+  // Returns a moment to which rollback_to() can return. Throws std::bad_alloc.
+  savepoint set_savepoint() { return transaction_context::set_savepoint(); }
+  // Undoes what the transaction has written since then. Its reads still count. `to` stays valid.
+  // Throws std::logic_error inside a function of update(), and for a savepoint of another
+  // transaction, or one that an earlier rollback_to() has undone. Then nothing changes.
+  void rollback_to(const savepoint& to) { transaction_context::rollback_to(to); }
 
   // Returns a copy of the row, or std::nullopt.
   template <class Table, class Key>
