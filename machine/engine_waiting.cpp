@@ -79,16 +79,17 @@ unsigned engine::wake(const void* key, unsigned count) {
 
 // --- futexes ---
 //
-// The bucket is locked while the kernel reads the word, and while it wakes threads. So it was in
-// Linux 3.11, the thesis's kernel. Later ones wake threads behind the lock (4.2), and take no lock
-// if the bucket has no waiter (3.14).
+// The bucket is locked while the kernel reads the word, and while it wakes threads. Linux 3.11, the
+// thesis's kernel, does that. Later kernels release the lock before they wake threads (4.2), and
+// take no lock if the bucket has no waiter (3.14).
 
 futex_bucket& engine::bucket_of(const void* word) noexcept {
   constexpr std::uint64_t mixer = 0x9e37'79b9'7f4a'7c15;
   return futex_buckets[address_of(word) / 4 * mixer >> (64 - futex_bucket_bits)];
 }
 
-// No other thread runs between the accesses that it guards where a schedule chooses.
+// With a schedule the bucket has no lock: the schedule's choices would only add accesses that mean
+// nothing to the program.
 void engine::lock_bucket(futex_bucket& bucket) {
   if (options_.schedule != nullptr) return;
   now_running_->holds_bucket = true;

@@ -105,11 +105,13 @@ log_writer::log_writer(log_directory& directory, const recovered_log& found,
     directory_.remove(name, error);
     throw_if(error, "remove", name);
   }
-  begin_segment(found.next_segment, found.whole_bytes, found.first_group);
+  continue_in(make_segment(found.next_segment, found.whole_bytes, found.first_group),
+              found.next_segment);
 }
 
-void log_writer::begin_segment(std::uint64_t number, std::uint64_t previous_bytes,
-                               std::uint64_t first_group) {
+std::unique_ptr<block_file> log_writer::make_segment(std::uint64_t number,
+                                                     std::uint64_t previous_bytes,
+                                                     std::uint64_t first_group) {
   const file_header header{.kind = file_kind::segment,
                            .salt = new_salt(),
                            .number = number,
@@ -118,12 +120,15 @@ void log_writer::begin_segment(std::uint64_t number, std::uint64_t previous_byte
                            .previous_bytes = previous_bytes,
                            .first_segment = 0,
                            .fingerprint = fingerprint_};
-  const std::string name = name_of(file_kind::segment, number);
-  auto next = std::make_unique<block_file>(directory_, name, header);
-  next->sync();
+  auto made = std::make_unique<block_file>(directory_, name_of(file_kind::segment, number), header);
+  made->sync();
+  return made;
+}
+
+void log_writer::continue_in(std::unique_ptr<block_file> next, std::uint64_t number) {
   std::error_code error;
   directory_.sync(error);
-  throw_if(error, "sync the directory of", name);
+  throw_if(error, "sync the directory of", name_of(file_kind::segment, number));
   if (segment_ != nullptr) full_segments_bytes_ += segment_->size();
   segment_ = std::move(next);
   const std::lock_guard guard(mutex_);
@@ -162,7 +167,8 @@ bool log_writer::end_batch() {
 
 void log_writer::after_batch() {
   if (segment_->size() >= segment_bytes_) {
-    begin_segment(segments_.back().number + 1, segment_->size(), group_ + 1);
+    const std::uint64_t next = newest_segment() + 1;
+    continue_in(make_segment(next, segment_->size(), group_ + 1), next);
     return;
   }
   segment_->block(header_now(block_kind::confirmed), {});
@@ -173,16 +179,24 @@ void log_writer::end_segment() {
   const std::size_t long_bytes = std::min(long_segment_bytes, segment_bytes_ / 2);
   if (segment_->size() <= std::max(file_header_bytes, long_bytes)) return;
   segment_->sync();  // after_batch() has not synced what it wrote, and the next header counts it
-  const std::uint64_t next = segments_.back().number + 1;
+  const std::uint64_t next = newest_segment() + 1;
+  std::unique_ptr<block_file> made;
   try {
-    begin_segment(next, segment_->size(), group_ + 1);
+    made = make_segment(next, segment_->size(), group_ + 1);
   } catch (const std::system_error&) {
     // On a full disk for example. The present segment continues if nothing is left of the next one.
     std::error_code error;
     directory_.remove(name_of(file_kind::segment, next), error);
     if (!error || error == std::errc::no_such_file_or_directory) directory_.sync(error);
     if (error) throw;
+    return;
   }
+  continue_in(std::move(made), next);
+}
+
+std::uint64_t log_writer::newest_segment() {
+  const std::lock_guard guard(mutex_);
+  return segments_.back().number;
 }
 
 std::uint64_t log_writer::first_segment_with(std::uint64_t group) {

@@ -440,7 +440,7 @@ void storage::remove_backup(log_directory& from) noexcept {
       if (!error) from.remove(*name, error);
     }
   } catch (const std::bad_alloc&) {
-    // The files stay. The checkpoint has no name, or the first segment has none.
+    // The files stay as they are. Recovery refuses them, or they are whole.
   }
 }
 

@@ -129,8 +129,8 @@
 //                 end either. A victim in the child then waits for the whole time of wait_for()
 //                 before it runs again.
 //   async, sync   The log, its files and the directory's lock belong to the parent. In the child
-//                 transact(), create_table(), wait_durable(), checkpoint() and close() throw
-//                 db::forked_child at once. A transact() that forked throws it at its commit.
+//                 transact(), create_table(), wait_durable(), checkpoint(), backup() and close()
+//                 throw db::forked_child at once. A transact() that forked throws it at its commit.
 //                 read_only() and the destructor work if no other thread was inside a call, as
 //                 above. At level sync, read_only() throws db::forked_child after its function
 //                 returns, if data that it read was not durable at the fork. The destructor touches
@@ -416,8 +416,8 @@ class basic_database {
   db::finished_checkpoint checkpoint() {
     return opened("checkpoint()").checkpoint([this] { return listed_tables(); });
   }
-  // Returns what the database's own checkpoints have come to. They are written as
-  // storage_options::checkpoint_bytes and checkpoint_time say.
+  // Returns the counts of the checkpoints that the database has written by itself.
+  // storage_options::checkpoint_bytes and checkpoint_time determine when it writes one.
   db::automatic_checkpoints_report automatic_checkpoints() const {
     return storage_ ? storage_->automatic() : db::automatic_checkpoints_report{};
   }

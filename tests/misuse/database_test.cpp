@@ -17,6 +17,7 @@
 #include "elidex/internal/txn/two_phase_locking.hpp"
 #include "misuse/rows.hpp"
 #include "support/faulty_directory.hpp"
+#include "support/thrown_code.hpp"
 
 namespace elidex::testing {
 namespace {
@@ -29,15 +30,6 @@ struct account {
 using optimistic_database = database;
 using two_phase_database = basic_database<db::two_phase_locking<>>;
 
-template <class Action>
-std::error_code code_of(Action&& action) {
-  try {
-    action();
-  } catch (const std::system_error& error) {
-    return error.code();
-  }
-  return {};
-}
 // EXPECT_EQ alone would take std::errc for a number.
 ::testing::AssertionResult is(std::error_code code, std::errc expected) {
   if (code == expected) return ::testing::AssertionSuccess();
@@ -91,7 +83,7 @@ TYPED_TEST(DatabaseMisuse, AfterClose) {
   const auto closed = this->opened();
   auto& db = closed->db;
   db.close();
-  EXPECT_TRUE(is(code_of([&] { closed->set(1, 5); }), std::errc::operation_canceled));
+  EXPECT_TRUE(is(code_thrown_by([&] { closed->set(1, 5); }), std::errc::operation_canceled));
   EXPECT_EQ(closed->balance(1), 10);
   db.transact([&](auto& t) { EXPECT_EQ(t.get(closed->accounts, 1)->balance, 10); });
   misuse_row("database::transact", misuse::closed_object,
@@ -99,19 +91,19 @@ TYPED_TEST(DatabaseMisuse, AfterClose) {
              "changes nothing; one that "
              "reads works");
   misuse_row("database::read_only", misuse::closed_object, "after close(): works");
-  EXPECT_TRUE(is(code_of([&] { db.template create_table<std::uint64_t, account>("more"); }),
+  EXPECT_TRUE(is(code_thrown_by([&] { db.template create_table<std::uint64_t, account>("more"); }),
                  std::errc::operation_canceled));
   EXPECT_THROW((db.template find_table<std::uint64_t, account>("more")), db::unknown_table);
   misuse_row("database::create_table", misuse::closed_object,
              "after close(): throws std::system_error (operation_canceled) and makes no table");
   EXPECT_EQ((&db.template find_table<std::uint64_t, account>("accounts")), &closed->accounts);
   misuse_row("database::find_table", misuse::closed_object, "after close(): works");
-  EXPECT_TRUE(is(code_of([&] { db.checkpoint(); }), std::errc::operation_canceled));
+  EXPECT_TRUE(is(code_thrown_by([&] { db.checkpoint(); }), std::errc::operation_canceled));
   misuse_row("database::checkpoint", misuse::closed_object,
              "after close(): throws std::system_error (operation_canceled)");
   faulty_disk copy;
-  EXPECT_TRUE(
-      is(code_of([&] { db.backup(copy.private_directory()); }), std::errc::operation_canceled));
+  EXPECT_TRUE(is(code_thrown_by([&] { db.backup(copy.private_directory()); }),
+                 std::errc::operation_canceled));
   EXPECT_TRUE(copy.names().empty());
   misuse_row("database::backup", misuse::closed_object,
              "after close(): throws std::system_error (operation_canceled); the directory stays "
@@ -145,12 +137,13 @@ TYPED_TEST(DatabaseMisuse, WithoutADirectory) {
              "without a directory: returns at once");
   misuse_row("database::close", misuse::closed_object,
              "without a directory: nothing happens; the database stays usable");
-  EXPECT_TRUE(is(code_of([&] { memory.db.checkpoint(); }), std::errc::operation_not_supported));
+  EXPECT_TRUE(
+      is(code_thrown_by([&] { memory.db.checkpoint(); }), std::errc::operation_not_supported));
   misuse_row("database::checkpoint", misuse::closed_object,
              "without a directory, or with level none: throws std::system_error "
              "(operation_not_supported)");
   faulty_disk copy;
-  EXPECT_TRUE(is(code_of([&] { memory.db.backup(copy.private_directory()); }),
+  EXPECT_TRUE(is(code_thrown_by([&] { memory.db.backup(copy.private_directory()); }),
                  std::errc::operation_not_supported));
   EXPECT_TRUE(copy.names().empty());
   misuse_row("database::backup", misuse::closed_object,
@@ -176,7 +169,7 @@ TYPED_TEST(DatabaseMisuse, AfterOpenHasFailed) {
     misuse_row("database::" + std::string(function), misuse::closed_object,
                "after open() has thrown: throws std::logic_error");
   }
-  EXPECT_TRUE(is(code_of([&] { db.checkpoint(); }), std::errc::operation_not_supported));
+  EXPECT_TRUE(is(code_thrown_by([&] { db.checkpoint(); }), std::errc::operation_not_supported));
   db.wait_durable();
   db.close();
   db.collect();
@@ -353,8 +346,8 @@ TYPED_TEST(DatabaseMisuse, TheDatabaseDestroyedInATransaction) {
 TYPED_TEST(DatabaseMisuse, ABackupIntoADirectoryWithFiles) {
   const auto open = this->opened();
   faulty_disk other;  // its directory has a file of somebody else
-  EXPECT_TRUE(
-      is(code_of([&] { open->db.backup(other.directory()); }), std::errc::directory_not_empty));
+  EXPECT_TRUE(is(code_thrown_by([&] { open->db.backup(other.directory()); }),
+                 std::errc::directory_not_empty));
   EXPECT_TRUE(other.names().empty());
   misuse_row("database::backup", misuse::bad_argument,
              "a directory with files: throws std::system_error (directory_not_empty) and changes "

@@ -8,6 +8,7 @@
 #include "support/databases.hpp"
 #include "support/faulty_directory.hpp"
 #include "support/random_seed.hpp"
+#include "support/thrown_code.hpp"
 #include "unit/scripted_htm.hpp"
 
 namespace elidex::testing {
@@ -39,15 +40,6 @@ storage_options with(durability level) {
   return {.level = level, .group_time = 1h};
 }
 
-template <class Action>
-std::error_code code_thrown_by(Action&& action) {
-  try {
-    action();
-  } catch (const std::system_error& error) {
-    return error.code();
-  }
-  return {};
-}
 template <class Error, class Action>
 std::string text_of(Action&& action) {
   try {

@@ -18,6 +18,7 @@
 #include "elidex/database.hpp"
 #include "support/faulty_directory.hpp"
 #include "support/random_seed.hpp"
+#include "support/thrown_code.hpp"
 
 namespace elidex::testing {
 namespace {
@@ -96,16 +97,6 @@ bool comes_true(Condition&& condition) {
     std::this_thread::sleep_for(1ms);
   }
   return true;
-}
-
-template <class Action>
-std::error_code code_of(Action&& action) {
-  try {
-    action();
-  } catch (const std::system_error& error) {
-    return error.code();
-  }
-  return {};
 }
 
 std::uint64_t bytes_of(const std::string& directory) {
@@ -237,12 +228,12 @@ TEST_F(KeptData, CloseBesideCheckpointsAndBackups) {
       b.fill();
       b.db.checkpoint();
       std::vector<std::thread> all;
-      all.emplace_back([&] { code_of([&] { b.db.checkpoint(); }); });
-      all.emplace_back([&] { code_of([&] { b.db.backup(place + " copy"); }); });
+      all.emplace_back([&] { code_thrown_by([&] { b.db.checkpoint(); }); });
+      all.emplace_back([&] { code_thrown_by([&] { b.db.backup(place + " copy"); }); });
       all.emplace_back([&] { b.db.close(); });
       b.db.close();
       for (std::thread& one : all) one.join();
-      EXPECT_EQ(code_of([&] { b.db.checkpoint(); }), std::errc::operation_canceled);
+      EXPECT_EQ(code_thrown_by([&] { b.db.checkpoint(); }), std::errc::operation_canceled);
     }
     EXPECT_EQ(total_of(place), money * static_cast<std::int64_t>(accounts_count));
     if (fs::exists(place + " copy") && !fs::is_empty(place + " copy")) {
@@ -374,21 +365,24 @@ TEST_F(KeptData, WhatCannotBeBackedUpIsRefused) {
   b.fill();
   fs::create_directory(path("full"));
   std::ofstream(path("full") + "/file") << "mine";
-  EXPECT_EQ(code_of([&] { b.db.backup(path("full")); }), std::errc::directory_not_empty);
-  EXPECT_EQ(code_of([&] { b.db.backup(path("full") + "/file"); }), std::errc::not_a_directory);
-  EXPECT_EQ(code_of([&] { b.db.backup(path("none") + "/copy"); }),
+  EXPECT_EQ(code_thrown_by([&] { b.db.backup(path("full")); }), std::errc::directory_not_empty);
+  EXPECT_EQ(code_thrown_by([&] { b.db.backup(path("full") + "/file"); }),
+            std::errc::not_a_directory);
+  EXPECT_EQ(code_thrown_by([&] { b.db.backup(path("none") + "/copy"); }),
             std::errc::no_such_file_or_directory);
-  EXPECT_EQ(code_of([&] { b.db.backup(path("bank")); }), std::errc::resource_unavailable_try_again);
+  EXPECT_EQ(code_thrown_by([&] { b.db.backup(path("bank")); }),
+            std::errc::resource_unavailable_try_again);
   EXPECT_TRUE(fs::exists(path("full") + "/file"));
   b.db.close();
-  EXPECT_EQ(code_of([&] { b.db.backup(path("late")); }), std::errc::operation_canceled);
+  EXPECT_EQ(code_thrown_by([&] { b.db.backup(path("late")); }), std::errc::operation_canceled);
   EXPECT_TRUE(!fs::exists(path("late")) || fs::is_empty(path("late")));
   open.reset();
 
   bank reader(path("bank"), {.level = db::durability::none});
-  EXPECT_EQ(code_of([&] { reader.db.backup(path("x")); }), std::errc::operation_not_supported);
+  EXPECT_EQ(code_thrown_by([&] { reader.db.backup(path("x")); }),
+            std::errc::operation_not_supported);
   database memory;
-  EXPECT_EQ(code_of([&] { memory.backup(path("x")); }), std::errc::operation_not_supported);
+  EXPECT_EQ(code_thrown_by([&] { memory.backup(path("x")); }), std::errc::operation_not_supported);
   EXPECT_FALSE(fs::exists(path("x")));
 }
 

@@ -15,6 +15,7 @@
 
 #  include "support/databases.hpp"
 #  include "support/forked_child.hpp"
+#  include "support/thrown_code.hpp"
 
 namespace elidex::testing {
 
@@ -28,16 +29,6 @@ using internal::open_log_directory;
 using u64 = std::uint64_t;
 
 constexpr auto in_use = std::errc::resource_unavailable_try_again;
-
-template <class Action>
-std::error_code code_thrown_by(Action&& action) {
-  try {
-    action();
-  } catch (const std::system_error& error) {
-    return error.code();
-  }
-  return {};
-}
 
 struct bank {
   bank(const std::string& directory, durability level) { db.open(directory, {.level = level}); }

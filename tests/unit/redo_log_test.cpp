@@ -11,6 +11,7 @@
 #include "elidex/database.hpp"
 #include "support/faulty_directory.hpp"
 #include "support/logged_store.hpp"
+#include "support/thrown_code.hpp"
 
 namespace elidex::testing {
 
@@ -29,16 +30,6 @@ redo_log_options by_hand(durability level = durability::async) {
 
 row_change upsert(const std::string& key, const std::string& row) {
   return {{0, key}, row};
-}
-
-template <class Action>
-std::error_code code_thrown_by(Action&& action) {
-  try {
-    action();
-  } catch (const std::system_error& error) {
-    return error.code();
-  }
-  return {};
 }
 
 template <class Action>

@@ -2,7 +2,7 @@
 // or when some time has passed.
 //
 //   automatic_checkpoints own(log, {.bytes = 256 << 20}, there, [&] { return write(); });
-//   own.note(finished, bytes_before);  // somebody else has written a checkpoint
+//   own.note(finished, bytes_before);  // another caller has written a checkpoint
 //   own.report().failure;              // why the last attempt failed, if it did
 //   own.stop();                        // before the log is closed
 //
@@ -16,8 +16,8 @@
 //
 // Implementation notes
 // A checkpoint costs time for all rows, so the log must have grown by at least the size of the last
-// one. Thus all checkpoints together write at most as much as the log, and the log that a restart
-// reads is at most as long as the checkpoint, or as limits::bytes.
+// one. So the checkpoints by size write at most as much as the log. The log that a restart reads is
+// at most as long as the checkpoint, or as limits::bytes.
 #pragma once
 
 #include <chrono>
@@ -32,7 +32,7 @@
 
 namespace elidex::internal {
 
-// What the database's own checkpoints have come to.
+// The counts of the checkpoints that the database has written by itself.
 struct automatic_checkpoints_report {
   std::uint64_t written = 0;
   std::uint64_t failed = 0;
@@ -60,8 +60,8 @@ class automatic_checkpoints {
 
   // Waits for a checkpoint that is being written. A second call does nothing.
   void stop();
-  // To be called after a checkpoint of somebody else. `written_before` is log.written_bytes() at
-  // its beginning.
+  // Call it after a checkpoint by another caller. `written_before` is the value of
+  // log.written_bytes() when that checkpoint began.
   void note(const finished_checkpoint& finished, std::uint64_t written_before);
   automatic_checkpoints_report report() const;
   // Returns when no checkpoint of this object is being written. None begins while the result has

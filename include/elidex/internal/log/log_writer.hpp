@@ -82,7 +82,10 @@ class log_writer {
   void end_checkpoint();
 
  private:
-  void begin_segment(std::uint64_t number, std::uint64_t previous_bytes, std::uint64_t first_group);
+  std::unique_ptr<block_file> make_segment(std::uint64_t number, std::uint64_t previous_bytes,
+                                           std::uint64_t first_group);
+  void continue_in(std::unique_ptr<block_file> next, std::uint64_t number);
+  std::uint64_t newest_segment();
   block_header header_now(block_kind kind) const noexcept;
 
   log_directory& directory_;
