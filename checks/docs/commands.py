@@ -210,6 +210,14 @@ ROWS = [
     *(reduced(f"./dev elidex db {command} DIR", ("DIR", EARLIER)) for command in ("dump", "verify")),
     reduced("./dev elidex db dump bank > bank.jsonl",
             ("bank > bank.jsonl", EARLIER + " > {directory}/bank.jsonl")),
+    reduced("./dev elidex db dump bank --table accounts --out accounts.parquet",
+            ("bank", EARLIER), ("accounts.parquet", "{directory}/accounts.parquet")),
+    reduced("./dev elidex db shell bank", ("bank", EARLIER)),
+    *(reduced("./dev elidex db load bank accounts.csv --table accounts --columns " + columns,
+              ("./dev elidex db load bank accounts.csv",
+               "printf 'key,owner\\n1,Ada\\n' | {root}/dev elidex db load {directory}/csv" + str(number) +
+               " - --format csv"))
+      for number, columns in enumerate(('"owner text, balance integer"', '"owner text, balance integer, note text null"'))),
     reduced("./dev elidex db load copy bank.jsonl",
             ("load copy bank.jsonl",
              "dump " + EARLIER + " | {root}/dev elidex db load {directory}/copy -")),

@@ -1,5 +1,5 @@
-// elidex db: looks into a database's directory, writes it as text, reads such text, checks it and
-// copies it. The directory must not be open in a program that writes to it.
+// elidex db: looks into a database's directory, writes and reads its rows, checks it and copies it.
+// The directory must not be open in a program that writes to it.
 
 #include <algorithm>
 #include <cstdio>
@@ -10,11 +10,17 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/support/bad_input.hpp"
+#include "bench/support/input_file.hpp"
 #include "cli/command_line.hpp"
+#include "cli/database/row_csv.hpp"
+#include "cli/database/row_loader.hpp"
 #include "cli/database/row_text.hpp"
+#include "cli/database/shell.hpp"
 #include "cli/database/stored_tables.hpp"
 #include "cli/flags.hpp"
+#include "cli/installation.hpp"
 #include "cli/json_output.hpp"
+#include "cli/process.hpp"
 #include "cli/results_json.hpp"
 #include "cli/table.hpp"
 #include "elidex/internal/log/backup.hpp"
@@ -29,9 +35,13 @@ struct database_flags {
   std::string directory;
   std::string to;     // of backup
   std::string file;   // of load
-  std::string table;  // of dump
-  std::string format = "jsonl";
+  std::string out;    // of dump
+  std::string table;  // of dump and load
+  std::string format;
+  std::string columns;  // of a new table, of load
+  std::string key = "uint64";
   std::string json;
+  bool write = false;  // of shell
 };
 
 void check_directory(const std::string& directory) {
@@ -47,25 +57,50 @@ void check_directory(const std::string& directory) {
   refuse("DIR", directory, "has neither a log nor a checkpoint", "the directory of a database");
 }
 
-// Results of dump and verify are long, so they go out as they come.
-void write_line(std::string line) {
-  line.push_back('\n');
-  if (std::fwrite(line.data(), 1, line.size(), stdout) != line.size())
-    throw std::runtime_error("standard output: cannot be written");
-}
-void flush_lines() {
-  if (std::fflush(stdout) != 0) throw std::runtime_error("standard output: cannot be written");
-}
-
-std::string text_of_columns(const db::schema& columns) {
-  std::string text;
-  for (const db::column_definition& one : columns.columns()) {
-    text += (text.empty() ? "" : ", ") + one.name + " " + db::name_of(one.type);
-    if (one.text_bytes_max != 0) text += "(" + std::to_string(one.text_bytes_max) + ")";
-    if (one.nullable) text += " null";
+// Lines for standard output, or for a file that appears when finish() is called.
+class output_lines {
+ public:
+  explicit output_lines(const std::string& file) : name_(file) {
+    if (file.empty()) return;
+    own_.reset(std::fopen(unfinished().c_str(), "wb"));
+    if (!own_) throw bench::bad_input("--out: " + file + " cannot be written (expected a file)");
+    to_ = own_.get();
   }
-  return text;
-}
+  ~output_lines() {
+    if (!own_) return;
+    own_.reset();
+    std::error_code ignored;
+    fs::remove(unfinished(), ignored);
+  }
+  output_lines(const output_lines&) = delete;
+  output_lines& operator=(const output_lines&) = delete;
+
+  void line(std::string text) {
+    text.push_back('\n');
+    if (std::fwrite(text.data(), 1, text.size(), to_) != text.size()) failed();
+  }
+  void finish() {
+    if (std::fflush(to_) != 0) failed();
+    if (!own_) return;
+    if (std::fclose(own_.release()) != 0) failed();
+    std::error_code error;
+    fs::rename(unfinished(), name_, error);
+    if (error) failed();
+  }
+
+ private:
+  struct closing {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::string unfinished() const { return name_ + ".tmp"; }
+  [[noreturn]] void failed() const {
+    throw std::runtime_error((name_.empty() ? "standard output" : name_) + ": cannot be written");
+  }
+
+  std::string name_;
+  std::unique_ptr<std::FILE, closing> own_;
+  std::FILE* to_ = stdout;
+};
 
 struct counted {
   std::uint64_t rows = 0;
@@ -123,113 +158,138 @@ int info_command(const database_flags& flags) {
   return 0;
 }
 
-int dump_command(const database_flags& flags) {
-  check_directory(flags.directory);
-  if (flags.format != "jsonl" && flags.format != "csv")
-    refuse_value("--format", flags.format, "jsonl or csv", {"jsonl", "csv"});
-  const stored_tables in(flags.directory, stored_tables::use::read);
-  const auto all = in.tables();
-  if (!flags.table.empty() && in.find(flags.table) == nullptr) {
-    std::vector<std::string> names;
-    for (const auto& one : all) names.push_back(one.name);
-    refuse_value("--table", flags.table, "a table that 'elidex db info' lists", names);
+// The format that a flag or the file's name has.
+std::string format_of(const std::string& wanted, const std::string& file) {
+  static const std::vector<std::string> formats{"jsonl", "csv", "arrow", "parquet"};
+  if (!wanted.empty()) {
+    if (std::find(formats.begin(), formats.end(), wanted) == formats.end())
+      refuse_value("--format", wanted, "jsonl, csv, arrow or parquet", formats);
+    return wanted;
   }
-  const bool csv = flags.format == "csv";
-  if (csv && flags.table.empty() && all.size() != 1)
-    throw bench::bad_input("--format: csv takes one table (expected --table NAME)");
-  for (const stored_tables::table& one : all) {
-    if (!flags.table.empty() && one.name != flags.table) continue;
-    write_line(csv ? csv_header(one) : table_json(one).dump());
-    in.scan(one.name, [&](const stored_key& key, const db::row& row) {
-      write_line(csv ? csv_row(key, row) : row_json(key, row).dump());
-    });
+  const std::string extension = fs::path(file).extension().string();
+  for (const std::string& one : formats) {
+    if (extension == "." + one) return one;
   }
-  flush_lines();
-  return 0;
+  return "jsonl";
 }
 
-// Reads what dump wrote, a transaction for each `rows_at_once` rows.
-class loader {
- public:
-  explicit loader(stored_tables& into) : into_(into) {}
+bool is_arrow(const std::string& format) {
+  return format == "arrow" || format == "parquet";
+}
 
-  void line(const std::string& text) {
-    ++line_;
-    if (text.empty()) return;
-    try {
-      const ordered_json read = ordered_json::parse(text);
-      if (read.is_object() && read.contains("table")) {
-        begin_table(read);
-      } else {
-        add_row(read);
-      }
-    } catch (const ordered_json::exception&) {
-      throw std::runtime_error(place() + "not a line of a dump (expected JSON that dump writes)");
-    } catch (const std::exception& error) {
-      throw std::runtime_error(place() + error.what());
+// A script reads and writes Apache Arrow and Parquet, with pyarrow. It runs `elidex db`, which
+// writes or reads JSON lines.
+int run_arrow_script(const char* direction, const database_flags& flags, const std::string& format,
+                     const std::string& file) {
+  std::error_code error;
+  const fs::path script = data_path("cli/database/arrow_rows.py");
+  if (!fs::exists(script, error)) throw std::runtime_error(script.string() + " is missing");
+  std::vector<std::string> command{
+      python(),        script.string(), direction, (program_directory() / "elidex").string(),
+      flags.directory, format,          file};
+  if (!flags.table.empty()) command.insert(command.end(), {"--table", flags.table});
+  const int status = run_program(command);
+  if (status == status_not_started)
+    throw std::runtime_error(python_not_started("db", command.front()));
+  return status;
+}
+
+// The tables that a dump has: all, or the one of --table.
+std::vector<stored_tables::table> chosen_tables(const stored_tables& in,
+                                                const database_flags& flags) {
+  const auto all = in.tables();
+  if (flags.table.empty()) return all;
+  if (const stored_tables::table* const one = in.find(flags.table)) return {*one};
+  std::vector<std::string> names;
+  for (const auto& one : all) names.push_back(one.name);
+  refuse_value("--table", flags.table, "a table that 'elidex db info' lists", names);
+}
+
+void dump_lines(const stored_tables& in, const std::vector<stored_tables::table>& tables, bool csv,
+                const std::string& file) {
+  output_lines out(file);
+  for (const stored_tables::table& one : tables) {
+    out.line(csv ? csv_header(one) : table_json(one).dump());
+    in.scan(one.name, [&](const stored_key& key, const db::row& row) {
+      out.line(csv ? csv_row(key, row) : row_json(key, row).dump());
+    });
+  }
+  out.finish();
+}
+
+int dump_command(const database_flags& flags) {
+  check_directory(flags.directory);
+  const std::string format = format_of(flags.format, flags.out);
+  if (is_arrow(format) && flags.out.empty())
+    throw bench::bad_input("--out: is missing (expected a file for " + format + ")");
+  database_flags one_table = flags;
+  {
+    const stored_tables in(flags.directory, stored_tables::use::read);
+    const auto tables = chosen_tables(in, flags);
+    if (format != "jsonl" && tables.size() != 1)
+      throw bench::bad_input("--format: " + format + " takes one table (expected --table NAME)");
+    if (!is_arrow(format)) {
+      dump_lines(in, tables, format == "csv", flags.out);
+      return 0;
     }
-  }
-  void finish() {
-    write_rows();
-    into_.close();
-  }
-  std::uint64_t rows() const noexcept { return rows_; }
+    one_table.table = tables.front().name;
+  }  // another process reads the directory now
+  return run_arrow_script("dump", one_table, format, flags.out);
+}
 
- private:
-  static constexpr std::size_t rows_at_once = 1'000;
+[[noreturn]] void refuse_without_columns(const database_flags& flags) {
+  throw bench::bad_input(
+      "--columns: is missing, and there is no table '" + flags.table +
+      "' yet (expected its columns, such as 'name text, balance integer, note text null')");
+}
 
-  std::string place() const { return "line " + std::to_string(line_) + ": "; }
-  void begin_table(const ordered_json& read) {
-    write_rows();
-    if (!read["table"].is_string() || !read.contains("key") || !read["key"].is_string())
-      throw std::runtime_error("a table (expected \"table\", \"key\" and \"columns\")");
-    const auto name = read["table"].get<std::string>();
-    const db::schema columns = columns_of_json(read);
-    table_ = into_.find(name);
-    if (table_ == nullptr) {
-      table_ = &into_.create(name, read["key"].get<std::string>(), columns);
-    } else if (table_->columns != columns || table_->key_type != read["key"]) {
-      throw db::schema_mismatch(
-          name + ": the directory has this table with other columns or keys (expected the same)");
-    }
+// What can be checked before the directory is made.
+void check_csv_flags(const database_flags& flags) {
+  if (flags.table.empty())
+    throw bench::bad_input("--table: is missing (expected the name of the rows' table)");
+  if (!flags.columns.empty()) {
+    static_cast<void>(columns_of_text(flags.columns));
+  } else if (!fs::exists(flags.directory)) {
+    refuse_without_columns(flags);
   }
-  void add_row(const ordered_json& read) {
-    if (!read.is_object() || !read.contains("key") || !read.contains("row"))
-      throw std::runtime_error(
-          "neither a table nor a row (expected \"table\", or \"key\" and \"row\")");
-    if (table_ == nullptr)
-      throw std::runtime_error("a row before the first table (expected a table first)");
-    list_.emplace_back(key_of_json(read["key"], *table_), row_of_json(read["row"], *table_));
-    if (list_.size() == rows_at_once) write_rows();
-  }
-  void write_rows() {
-    if (list_.empty()) return;
-    into_.upsert(table_->name, list_);
-    rows_ += list_.size();
-    list_.clear();
-  }
+}
 
-  stored_tables& into_;
-  const stored_tables::table* table_ = nullptr;
-  stored_tables::row_list list_;
-  std::uint64_t line_ = 0;
-  std::uint64_t rows_ = 0;
-};
+const stored_tables::table& table_for_csv(stored_tables& into, const database_flags& flags) {
+  if (const stored_tables::table* const there = into.find(flags.table)) {
+    if (!flags.columns.empty() && there->columns != columns_of_text(flags.columns))
+      throw bench::bad_input("--columns: table '" + flags.table + "' has other columns (expected " +
+                             text_of_columns(there->columns) + ")");
+    return *there;
+  }
+  if (flags.columns.empty()) refuse_without_columns(flags);
+  return into.create(flags.table, flags.key, columns_of_text(flags.columns));
+}
 
 int load_command(const database_flags& flags) {
+  const std::string format = format_of(flags.format, flags.file);
+  if (is_arrow(format)) return run_arrow_script("load", flags, format, flags.file);
+  const bool csv = format == "csv";
+  if (csv) check_csv_flags(flags);
   std::ifstream file;
   if (flags.file != "-") {
-    file.open(flags.file);
-    if (!file) refuse("FILE", flags.file, "cannot be read", "a file that 'elidex db dump' wrote");
+    std::string why;
+    file = bench::open_input(flags.file, why);
+    if (!file.is_open()) refuse("FILE", flags.file, why, "a file with rows");
   }
   std::istream& from = flags.file == "-" ? std::cin : file;
   stored_tables into(flags.directory, stored_tables::use::write);
-  loader rows(into);
-  for (std::string line; std::getline(from, line);) rows.line(line);
+  const std::uint64_t rows =
+      csv ? load_csv(into, table_for_csv(into, flags), from) : load_json_lines(into, from);
   if (from.bad()) throw std::runtime_error(flags.file + ": cannot be read");
-  rows.finish();
-  print(flags.directory + ": " + std::to_string(rows.rows()) + " rows loaded\n");
+  print(flags.directory + ": " + std::to_string(rows) + " rows loaded\n");
   return 0;
+}
+
+int shell_command(const database_flags& flags) {
+  check_directory(flags.directory);
+  stored_tables in(flags.directory,
+                   flags.write ? stored_tables::use::write : stored_tables::use::read);
+  return run_shell(in, std::cin, flags.write);
 }
 
 int verify_command(const database_flags& flags) {
@@ -285,14 +345,30 @@ void add_database_commands(command_parser& db) {
   auto [info, info_flags] = add("info", "list the tables, their columns and sizes", info_command);
   info.add_option("--json", info_flags->json, json_help).type_name("FILE");
   auto [dump, dump_flags] =
-      add("dump", "write all rows to standard output, as JSON lines or CSV", dump_command);
+      add("dump", "write all rows, as JSON lines, CSV, Arrow or Parquet", dump_command);
   dump.add_option("--table", dump_flags->table, "only this table").type_name("NAME");
-  dump.add_option("--format", dump_flags->format, "jsonl or csv").shows_default();
+  const char* const format_help =
+      "jsonl, csv, arrow or parquet [by the name of the file, or jsonl]";
+  dump.add_option("--format", dump_flags->format, format_help).type_name("NAME");
+  dump.add_option("--out", dump_flags->out, "the file [standard output]").type_name("FILE");
   auto [load, load_flags] = add(
-      "load", "read what dump wrote as JSON lines, and insert or overwrite its rows", load_command);
+      "load", "read what dump wrote, or a CSV file, and insert or overwrite rows", load_command);
   load.add_option("file", load_flags->file, "the file; - for standard input")
       .type_name("FILE")
       .required();
+  load.add_option("--format", load_flags->format, format_help).type_name("NAME");
+  load.add_option("--table", load_flags->table, "the table of a CSV, Arrow or Parquet file")
+      .type_name("NAME");
+  load.add_option("--columns", load_flags->columns,
+                  "the columns of a new table for a CSV file, as info lists them")
+      .type_name("LIST");
+  load.add_option("--key", load_flags->key,
+                  "the type of its keys: string, int8 to int64, or uint8 to uint64")
+      .type_name("TYPE")
+      .shows_default();
+  auto [shell, shell_flags] =
+      add("shell", "look up rows by commands on standard input; help lists them", shell_command);
+  shell.add_flag("--write", shell_flags->write, "allow put and erase");
   add("verify", "read everything and name the first damage", verify_command);
   auto [backup, backup_flags] =
       add("backup", "copy the directory, and read the copy", backup_and_verify);

@@ -1,9 +1,15 @@
 #include "cli/database/row_text.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <stdexcept>
+#include <string_view>
+#include <vector>
+
+#include "bench/support/bad_input.hpp"
 
 namespace elidex::cli {
 namespace {
@@ -78,6 +84,55 @@ std::string_view characters(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+constexpr const char* type_names =
+    "integer, real, text, bytes, boolean, int8 to int32, uint8 to uint64 or float32";
+
+std::optional<column_type> type_of_name(std::string_view name) {
+  for (unsigned i = 0; i <= static_cast<unsigned>(column_type::float32); ++i) {
+    const auto type = static_cast<column_type>(i);
+    if (db::name_of(type) == name) return type;
+  }
+  return std::nullopt;
+}
+
+column_type type_of_json(const std::string& what, const ordered_json& name) {
+  if (name.is_string()) {
+    if (const auto type = type_of_name(name.get<std::string>())) return *type;
+  }
+  refuse(what + ": unknown \"type\"", type_names);
+}
+
+// One item of --columns.
+db::column_definition column_of_text(std::string_view text) {
+  const auto refuse_item = [&](const std::string& expected) {
+    throw bench::bad_input("--columns: '" + std::string(text) + "' (expected " + expected + ")");
+  };
+  db::column_definition column;
+  std::string_view rest = text;
+  if (rest.ends_with(" null")) {
+    column.nullable = true;
+    rest.remove_suffix(std::string_view(" null").size());
+  }
+  const std::size_t space = rest.rfind(' ');
+  if (space == std::string_view::npos || space == 0) refuse_item("NAME TYPE, or NAME TYPE null");
+  column.name = rest.substr(0, space);
+  std::string_view type = rest.substr(space + 1);
+  if (const std::size_t open = type.find('('); open != std::string_view::npos) {
+    const std::string_view number = type.substr(open + 1);
+    const char* const end = number.data() + number.size();
+    const auto [behind, error] = std::from_chars(number.data(), end, column.text_bytes_max);
+    if (error != std::errc() || std::string_view(behind, end) != ")")
+      refuse_item("a number of bytes in parentheses");
+    type = type.substr(0, open);
+  }
+  const auto known = type_of_name(type);
+  if (!known) refuse_item(std::string("a type: ") + type_names);
+  column.type = *known;
+  return column;
+}
+
+}  // namespace
+
 ordered_json value_json(const db::row& row, const db::column_definition& column) {
   if (row.is_null(column.name)) return nullptr;
   switch (column.type) {
@@ -133,35 +188,11 @@ void set_value(db::row& row, const db::column_definition& column, const ordered_
   }
 }
 
-column_type type_of_name(const std::string& what, const ordered_json& name) {
-  if (name.is_string()) {
-    for (unsigned i = 0; i <= static_cast<unsigned>(column_type::float32); ++i) {
-      const auto type = static_cast<column_type>(i);
-      if (db::name_of(type) == name.get<std::string>()) return type;
-    }
-  }
-  refuse(what + ": unknown \"type\"",
-         "integer, real, text, bytes, boolean, int8 to int32, uint8 to uint64 or float32");
-}
-
-std::string csv_cell(const ordered_json& value) {
-  if (value.is_null()) return {};
-  if (!value.is_string() && !value.is_object()) return value.dump();
-  const std::string text =
-      value.is_object() ? value["hex"].get<std::string>() : value.get<std::string>();
-  if (!text.empty() && text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char one : text) quoted.append(one == '"' ? 2 : 1, one);
-  return quoted + "\"";
-}
-
 ordered_json key_json(const stored_key& key) {
   if (const auto* const text = std::get_if<std::string>(&key)) return text_json(*text);
   if (const auto* const number = std::get_if<std::int64_t>(&key)) return *number;
   return std::get<std::uint64_t>(key);
 }
-
-}  // namespace
 
 ordered_json table_json(const stored_tables::table& about) {
   ordered_json columns = ordered_json::array();
@@ -188,17 +219,31 @@ ordered_json row_json(const stored_key& key, const db::row& row) {
   return {{"key", key_json(key)}, {"row", std::move(values)}};
 }
 
-std::string csv_header(const stored_tables::table& about) {
-  std::string line = "key";
-  for (const db::column_definition& one : about.columns.columns())
-    line += "," + csv_cell(text_json(one.name));
-  return line;
+std::string text_of_columns(const db::schema& columns) {
+  std::string text;
+  for (const db::column_definition& one : columns.columns()) {
+    text += (text.empty() ? "" : ", ") + one.name + " " + db::name_of(one.type);
+    if (one.text_bytes_max != 0) text += "(" + std::to_string(one.text_bytes_max) + ")";
+    if (one.nullable) text += " null";
+  }
+  return text;
 }
-std::string csv_row(const stored_key& key, const db::row& row) {
-  std::string line = csv_cell(key_json(key));
-  for (const db::column_definition& one : row.columns().columns())
-    line += "," + csv_cell(value_json(row, one));
-  return line;
+
+db::schema columns_of_text(const std::string& text) {
+  std::vector<db::column_definition> columns;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    std::string_view item = std::string_view(text).substr(begin, end - begin);
+    while (item.starts_with(' ')) item.remove_prefix(1);
+    while (item.ends_with(' ')) item.remove_suffix(1);
+    columns.push_back(column_of_text(item));
+    begin = end + 1;
+  }
+  try {
+    return db::schema(std::move(columns));
+  } catch (const db::error& error) {
+    throw bench::bad_input(std::string("--columns: ") + error.what());
+  }
 }
 
 db::schema columns_of_json(const ordered_json& table) {
@@ -216,7 +261,7 @@ db::schema columns_of_json(const ordered_json& table) {
       refuse("a column", "an object with \"name\" and \"type\"");
     db::column_definition column;
     column.name = text_of_json("the name of a column", one["name"]);
-    column.type = type_of_name("column " + column.name, one["type"]);
+    column.type = type_of_json("column " + column.name, one["type"]);
     column.text_bytes_max = one.value("bytes_max", std::size_t{0});
     column.nullable = one.value("nullable", false);
     columns.push_back(std::move(column));
@@ -236,16 +281,20 @@ stored_key key_of_json(const ordered_json& key, const stored_tables::table& of) 
   return key.get<std::int64_t>();
 }
 
-db::row row_of_json(const ordered_json& row, const stored_tables::table& of) {
-  if (!row.is_object()) refuse("\"row\"", "an object");
-  db::row made(of.columns);
+void set_values(db::row& row, const ordered_json& values, const stored_tables::table& of) {
+  if (!values.is_object()) refuse("\"row\"", "an object");
   const auto& columns = of.columns.columns();
-  for (const auto& [name, value] : row.items()) {
+  for (const auto& [name, value] : values.items()) {
     const auto found = std::find_if(columns.begin(), columns.end(),
                                     [&](const auto& column) { return column.name == name; });
     if (found == columns.end()) refuse("column " + name, "a column of table " + of.name);
-    set_value(made, *found, value);
+    set_value(row, *found, value);
   }
+}
+
+db::row row_of_json(const ordered_json& row, const stored_tables::table& of) {
+  db::row made(of.columns);
+  set_values(made, row, of);
   return made;
 }
 

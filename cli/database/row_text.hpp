@@ -1,5 +1,5 @@
 #pragma once
-// Tables and rows as JSON lines and CSV (docs/DATABASE.md, "Tools").
+// Tables and rows as JSON lines (docs/DATABASE.md, "Tools").
 //
 //   {"table":"orders","key":"uint64","columns":[{"name":"note","type":"text","nullable":true}]}
 //   {"key":7,"row":{"note":null}}
@@ -7,8 +7,6 @@
 // JSON: text that is not UTF-8 is {"hex":"..."}. Bytes are a string of hexadecimal digits. Reals
 // that JSON lacks are "NaN", "Infinity" and "-Infinity". A table of rows of a C++ type also has
 // "layout" and "row_bytes", by which the directory knows it.
-// CSV (RFC 4180): the key's column is the first, and its name is "key". An empty cell is null, ""
-// is an empty text, bytes are hexadecimal.
 //
 // Thread-safety: any thread.
 // Errors: std::runtime_error with a reason, for JSON that does not fit its table.
@@ -22,13 +20,23 @@ namespace elidex::cli {
 
 [[nodiscard]] nlohmann::ordered_json table_json(const stored_tables::table& about);
 [[nodiscard]] nlohmann::ordered_json row_json(const stored_key& key, const db::row& row);
-[[nodiscard]] std::string csv_header(const stored_tables::table& about);
-[[nodiscard]] std::string csv_row(const stored_key& key, const db::row& row);
+[[nodiscard]] nlohmann::ordered_json key_json(const stored_key& key);
+[[nodiscard]] nlohmann::ordered_json value_json(const db::row& row,
+                                                const db::column_definition& column);
+
+/// The columns as people read and write them: "customer uint64, code text(12), note text null".
+[[nodiscard]] std::string text_of_columns(const db::schema& columns);
+/// Throws bench::bad_input, which names --columns, for another text.
+[[nodiscard]] db::schema columns_of_text(const std::string& text);
 
 /// The columns that table_json() wrote, or that a person did.
 [[nodiscard]] db::schema columns_of_json(const nlohmann::ordered_json& table);
 [[nodiscard]] stored_key key_of_json(const nlohmann::ordered_json& key,
                                      const stored_tables::table& of);
+void set_value(db::row& row, const db::column_definition& column,
+               const nlohmann::ordered_json& value);
+/// Sets the columns that the object has.
+void set_values(db::row& row, const nlohmann::ordered_json& values, const stored_tables::table& of);
 /// Columns that the object lacks are null, 0 or empty.
 [[nodiscard]] db::row row_of_json(const nlohmann::ordered_json& row,
                                   const stored_tables::table& of);

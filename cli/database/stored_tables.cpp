@@ -43,7 +43,9 @@ decltype(auto) key_of(const stored_key& key) {
 
 struct stored_tables::entry {
   table about;
-  std::function<std::uint64_t(const row_reader&)> scan;
+  std::function<std::uint64_t(const stored_key*, const row_visitor&)> scan;
+  std::function<std::optional<db::row>(const stored_key&)> get;
+  std::function<bool(const stored_key&)> erase;
   std::function<void(const row_list&)> upsert;
 };
 
@@ -52,15 +54,26 @@ const stored_tables::table& stored_tables::add(Table& made) {
   using key_type = typename Table::key_type;
   auto one = std::make_unique<entry>(
       entry{{made.name(), name_of_key_type<key_type>(), made.columns(), made.row_bytes()},
-            [this, &made](const row_reader& fn) {
+            [this, &made](const stored_key* from, const row_visitor& fn) {
               std::uint64_t rows = 0;
+              const auto visit = [&](const auto& key, const db::row& row) {
+                ++rows;
+                return fn(widened(key), row);
+              };
               db_->read_only([&](auto& t) {
-                t.scan(made, elidex::all, [&](const auto& key, const db::row& row) {
-                  ++rows;
-                  fn(widened(key), row);
-                });
+                if (from == nullptr) {
+                  t.scan(made, elidex::all, visit);
+                } else {
+                  t.scan(made, key_of<key_type>(*from), visit);
+                }
               });
               return rows;
+            },
+            [this, &made](const stored_key& key) {
+              return db_->read_only([&](auto& t) { return t.get(made, key_of<key_type>(key)); });
+            },
+            [this, &made](const stored_key& key) {
+              return db_->transact([&](auto& t) { return t.erase(made, key_of<key_type>(key)); });
             },
             [this, &made](const row_list& rows) {
               db_->transact([&](auto& t) {
@@ -100,7 +113,20 @@ stored_tables::entry& stored_tables::entry_of(std::string_view name) const {
 }
 
 std::uint64_t stored_tables::scan(std::string_view name, const row_reader& fn) const {
-  return entry_of(name).scan(fn);
+  return scan_from(name, nullptr, [&](const stored_key& key, const db::row& row) {
+    fn(key, row);
+    return true;
+  });
+}
+std::uint64_t stored_tables::scan_from(std::string_view name, const stored_key* from,
+                                       const row_visitor& fn) const {
+  return entry_of(name).scan(from, fn);
+}
+std::optional<db::row> stored_tables::get(std::string_view name, const stored_key& key) const {
+  return entry_of(name).get(key);
+}
+bool stored_tables::erase(std::string_view name, const stored_key& key) {
+  return entry_of(name).erase(key);
 }
 void stored_tables::upsert(std::string_view name, const row_list& rows) {
   entry_of(name).upsert(rows);

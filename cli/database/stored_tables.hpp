@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,6 +35,8 @@ class stored_tables {
     std::size_t row_bytes;  // 0: rows vary in length
   };
   using row_reader = std::function<void(const stored_key&, const db::row&)>;
+  // Returns false to end the scan.
+  using row_visitor = std::function<bool(const stored_key&, const db::row&)>;
   using row_list = std::vector<std::pair<stored_key, db::row>>;
 
   stored_tables(const std::string& directory, use as);
@@ -46,12 +49,19 @@ class stored_tables {
   [[nodiscard]] const table* find(std::string_view name) const;
   /// In the order of keys, at one moment. Returns the number of rows.
   std::uint64_t scan(std::string_view name, const row_reader& fn) const;
+  /// The same from a key on (null: from the first one), until fn returns false.
+  std::uint64_t scan_from(std::string_view name, const stored_key* from,
+                          const row_visitor& fn) const;
+  /// The row with this key. Throws what upsert() throws for a key, as scan_from() and erase() do.
+  [[nodiscard]] std::optional<db::row> get(std::string_view name, const stored_key& key) const;
   /// Throws bench::bad_input for an unknown type of keys, and db::schema_mismatch.
   const table& create(const std::string& name, const std::string& key_type,
                       const db::schema& columns);
   /// In one transaction. Throws std::out_of_range for a key outside the table's key type, and
   /// std::bad_variant_access for one of another kind.
   void upsert(std::string_view name, const row_list& rows);
+  /// Returns whether the key was present.
+  bool erase(std::string_view name, const stored_key& key);
   /// Makes everything durable.
   void close();
 

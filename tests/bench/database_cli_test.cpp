@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
@@ -137,6 +138,134 @@ TEST_F(db_command, LoadNamesTheLine) {
   EXPECT_THAT(refused(table + R"({"key":1,"row":{"b":null}})"), HasSubstr("not nullable"));
   EXPECT_THAT(refused(table + R"({"key":"x","row":{}})"), HasSubstr("line 2: a key"));
   EXPECT_THAT(refused(table + R"({"key":300,"row":{}})"), HasSubstr("no key of its table"));
+}
+
+TEST_F(db_command, DumpWritesAFileThatIsWhole) {
+  EXPECT_EQ(run("db dump " + path("shop") + " --out " + path("shop.jsonl")).status, 0);
+  EXPECT_EQ(text_of(path("shop.jsonl")), run("db dump " + path("shop")).out);
+  refused("db dump " + path("shop") + " --table orders --out " + path("no/such/file.csv"), "--out");
+  refused("db dump " + path("shop") + " --table orders --format parquet", "--out: is missing");
+  EXPECT_FALSE(std::filesystem::exists(path("shop.jsonl.tmp")));
+}
+
+TEST_F(db_command, CsvIsReadAsItIsWritten) {
+  const std::string columns =
+      " --columns 'customer uint64, note text, discount real null, seal bytes'";
+  ASSERT_EQ(run("db dump " + path("shop") + " --table orders --out " + path("o.csv")).status, 0);
+  const outcome loaded =
+      run("db load " + path("copy") + " " + path("o.csv") + " --table orders" + columns);
+  EXPECT_EQ(loaded.status, 0) << loaded.err;
+  EXPECT_EQ(run("db dump " + path("copy")).out,
+            run("db dump " + path("shop") + " --table orders").out);
+
+  file("more.csv", "note,key\n\"two\nlines\",9\n\n,10\r\n");
+  const outcome null = run("db load " + path("copy") + " " + path("more.csv") + " --table orders");
+  EXPECT_EQ(null.status, 1);
+  EXPECT_THAT(null.err, HasSubstr("line 5: note"));
+  file("more.csv", "note,key\n\"two\nlines\",9\n\n\"\",10\r\n");
+  EXPECT_EQ(run("db load " + path("copy") + " " + path("more.csv") + " --table orders").status, 0);
+  const std::string rows = run("db dump " + path("copy") + " --format csv").out;
+  EXPECT_THAT(rows, HasSubstr("9,0,\"two\nlines\",,\"\"\n10,0,\"\",,\"\"\n"));
+}
+
+TEST_F(db_command, CsvErrorsNameTheLine) {
+  const auto load = [&](const std::string& text) {
+    file("bad.csv", text);
+    const outcome got = run("db load " + path("shop") + " " + path("bad.csv") + " --table orders");
+    EXPECT_EQ(got.status, 1);
+    return got.err;
+  };
+  EXPECT_THAT(load(""), HasSubstr("no header"));
+  EXPECT_THAT(load("customer\n1\n"), HasSubstr("line 1: a header without the column 'key'"));
+  EXPECT_THAT(load("key,nothing\n1,2\n"), HasSubstr("line 1: column 'nothing'"));
+  EXPECT_THAT(load("key,note,note\n1,2\n"), HasSubstr("line 1: column 'note' twice"));
+  EXPECT_THAT(load("key,note\n1\n"), HasSubstr("line 2: 1 cell (expected 2"));
+  EXPECT_THAT(load("key,customer\n1,2\n\n2,-1\n"), HasSubstr("line 4: "));
+  EXPECT_THAT(load("key,customer\n1,x\n"), HasSubstr("line 2: column customer"));
+  EXPECT_THAT(load("key,customer\n,1\n"), HasSubstr("line 2: an empty cell as key"));
+  EXPECT_THAT(load("key,note\n1,a\"b\n"), HasSubstr("line 2: a quote inside a cell"));
+  EXPECT_THAT(load("key,note\n1,\"ab\n"), HasSubstr("line 2: a quote is not closed"));
+  file("good.csv", "key,a\n1,2\n");
+  refused("db load " + path("new") + " " + path("good.csv"), "--table: is missing");
+  refused("db load " + path("new") + " " + path("good.csv") + " --table t",
+          "--columns: is missing");
+  refused("db load " + path("new") + " " + path("good.csv") + " --table t --columns 'a int9'",
+          "--columns: 'a int9'");
+  EXPECT_FALSE(std::filesystem::exists(path("new")));
+}
+
+TEST_F(db_command, ArrowFilesHaveAllValues) {
+  {
+    elidex::database db;
+    auto& orders = db.create_table<std::int16_t, order>("orders");
+    db.open(path("texts"));
+    db.transact([&](auto& t) {
+      t.insert(orders, -1, {~std::uint64_t{0}, "\xC3\xA4", -0.0, {std::byte{0}, std::byte{0xFF}}});
+      t.insert(orders, 2, {1, "", std::nullopt, {}});
+      t.insert(orders, 3, {1, "x", std::numeric_limits<double>::infinity(), {}});
+    });
+    db.close();
+  }
+  for (const std::string format : {"arrow", "parquet"}) {
+    const std::string rows = path("rows." + format);
+    const outcome dumped = run("db dump " + path("texts") + " --out " + rows);
+    EXPECT_EQ(dumped.status, 0) << dumped.err;
+    const outcome loaded = run("db load " + path("from-" + format) + " " + rows);
+    EXPECT_EQ(loaded.status, 0) << loaded.err;
+    EXPECT_EQ(run("db dump " + path("from-" + format)).out, run("db dump " + path("texts")).out);
+  }
+  refused("db dump " + path("shop") + " --table orders --out " + path("bad.arrow"),
+          "column note: a text that is not UTF-8");
+  EXPECT_FALSE(std::filesystem::exists(path("bad.arrow.tmp")));
+  file("no.parquet", "no Parquet file");
+  refused("db load " + path("copy") + " " + path("no.parquet"), "FILE: ", "as parquet");
+  file("pyarrow.py", "raise ImportError\n");
+  const outcome without = run_after("PYTHONPATH=" + path("."),
+                                    "db dump " + path("texts") + " --out " + path("a.arrow"));
+  EXPECT_EQ(without.status, 2);
+  EXPECT_THAT(without.err, HasSubstr("pyarrow is missing"));
+}
+
+TEST_F(db_command, ShellLooksUpAndChangesRows) {
+  const auto shell = [&](const std::string& commands, const std::string& flags = "") {
+    file("commands", commands);
+    return run_after("", "db shell " + path("shop") + flags, "<" + path("commands"));
+  };
+  const outcome got = shell(
+      "tables\ncount orders\nget \"small keys\" \"-128\"\nscan orders 2 1\nscan \"small "
+      "keys\"\n\nquit\nbad\n");
+  EXPECT_EQ(got.status, 0) << got.err;
+  EXPECT_EQ(got.out,
+            "orders: key uint64; customer uint64, note text, discount real null, seal bytes\n"
+            "plains: key string; row bytes(16)\n"
+            "small keys: key int8; row bytes(8)\n"
+            "3\n"
+            "{\"key\":-128,\"row\":{\"row\":\"0500000000000000\"}}\n"
+            "{\"key\":2,\"row\":{\"customer\":18446744073709551615,\"note\":\"\",\"discount\":null,"
+            "\"seal\":\"\"}}\n"
+            "{\"key\":-128,\"row\":{\"row\":\"0500000000000000\"}}\n");
+  EXPECT_THAT(shell("get plains \"\\u00e4\"\n").out, StartsWith("{\"key\":\"\xC3\xA4\""));
+  const auto error = [&](const std::string& command, const std::string& flags = "") {
+    const outcome failed = shell(command + "\nquit\n", flags);
+    EXPECT_EQ(failed.status, 1);
+    return failed.err;
+  };
+  EXPECT_THAT(error("gt orders 1"), HasSubstr("line 1: unknown command 'gt'"));
+  EXPECT_THAT(error("get order 1"), HasSubstr("Did you mean 'orders'?"));
+  EXPECT_THAT(error("get orders"), HasSubstr("the command ends here (expected a key)"));
+  EXPECT_THAT(error("get orders 1 2"), HasSubstr("'2' behind the command"));
+  EXPECT_THAT(error("get orders -1"), HasSubstr("a key"));
+  EXPECT_THAT(error("get \"small keys\" 300"), HasSubstr("no key of its table"));
+  EXPECT_THAT(error("get \"small keys"), HasSubstr("a quote is not closed"));
+  EXPECT_THAT(error("put orders 1 {}"), HasSubstr("the shell only reads"));
+  EXPECT_THAT(error("put orders 1 {", " --write"), HasSubstr("a row that is not JSON"));
+  EXPECT_THAT(error("put orders 1 {\"x\": 1}", " --write"), HasSubstr("column x"));
+  EXPECT_EQ(shell("put orders 1 {\"note\": \"new\"}\nput orders 9 {}\nerase orders 2\n", " --write")
+                .status,
+            0);
+  EXPECT_EQ(run("db dump " + path("shop") + " --table orders --format csv").out,
+            "key,customer,note,discount,seal\n1,7,new,0.25,00ff\n"
+            "3,1,\xFF is no UTF-8,-1e+300,\"\"\n9,0,\"\",,\"\"\n");
 }
 
 TEST_F(db_command, VerifyNamesDamage) {

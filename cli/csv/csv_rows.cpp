@@ -1,0 +1,121 @@
+#include "cli/csv/csv_rows.hpp"
+
+#include <csv.h>
+
+#include <algorithm>
+#include <exception>
+#include <istream>
+#include <new>
+#include <stdexcept>
+#include <string_view>
+#include <vector>
+
+namespace elidex::cli {
+namespace {
+
+constexpr std::size_t row_bytes_max = std::size_t{64} << 20;
+constexpr std::size_t piece_bytes = std::size_t{64} << 10;
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
+class row_reader {
+ public:
+  explicit row_reader(const std::function<void(std::uint64_t, const csv_cells&)>& fn) : fn_(fn) {
+    if (csv_init(&parser_, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL | CSV_EMPTY_IS_NULL) != 0)
+      throw std::bad_alloc();
+    csv_set_space_func(&parser_, [](unsigned char) { return 0; });
+  }
+  ~row_reader() { csv_free(&parser_); }
+  row_reader(const row_reader&) = delete;
+  row_reader& operator=(const row_reader&) = delete;
+
+  void read(std::istream& in) {
+    std::vector<char> piece(piece_bytes);
+    bool first = true;
+    while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0) {
+      std::string_view bytes(piece.data(), static_cast<std::size_t>(in.gcount()));
+      if (first && bytes.starts_with(byte_order_mark)) bytes.remove_prefix(byte_order_mark.size());
+      first = false;
+      while (!bytes.empty()) {
+        const std::size_t end = std::min(bytes.find('\n'), bytes.size() - 1) + 1;
+        line(bytes.substr(0, end));
+        bytes.remove_prefix(end);
+      }
+    }
+    if (csv_fini(&parser_, on_cell, on_row_end, this) != 0) {
+      if (csv_error(&parser_) != CSV_EPARSE) throw std::bad_alloc();
+      refuse("a quote is not closed");
+    }
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw std::runtime_error("line " + std::to_string(row_line_) + ": " + why);
+  }
+
+  // A line, or a part of one.
+  void line(std::string_view bytes) {
+    row_bytes_ += bytes.size();
+    if (row_bytes_ > row_bytes_max) refuse("a row of more than 64 MiB (is a quote not closed?)");
+    parse(bytes);
+    if (!bytes.ends_with('\n')) return;
+    ++line_;
+    if (row_bytes_ == 0) row_line_ = line_;
+  }
+
+  void parse(std::string_view bytes) {
+    const std::size_t done =
+        csv_parse(&parser_, bytes.data(), bytes.size(), on_cell, on_row_end, this);
+    if (failure_) std::rethrow_exception(failure_);
+    if (done == bytes.size()) return;
+    if (csv_error(&parser_) != CSV_EPARSE) throw std::bad_alloc();
+    refuse(bytes[done] == '"' ? "a quote inside a cell that does not begin with a quote"
+                              : "text behind a closing quote");
+  }
+
+  // Nothing may be thrown through the parser, which is C.
+  template <class Fn>
+  void guarded(Fn&& fn) noexcept {
+    if (failure_) return;
+    try {
+      fn();
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  }
+  static void on_cell(void* text, std::size_t size, void* self) {
+    auto& reader = *static_cast<row_reader*>(self);
+    reader.guarded([&] {
+      if (text == nullptr) {
+        reader.cells_.emplace_back();
+      } else {
+        reader.cells_.emplace_back(std::string(static_cast<const char*>(text), size));
+      }
+    });
+  }
+  static void on_row_end(int, void* self) {
+    auto& reader = *static_cast<row_reader*>(self);
+    reader.guarded([&] {
+      if (!reader.cells_.empty()) reader.fn_(reader.row_line_, reader.cells_);
+      reader.cells_.clear();
+      reader.row_bytes_ = 0;
+    });
+  }
+
+  const std::function<void(std::uint64_t, const csv_cells&)>& fn_;
+  csv_parser parser_{};
+  std::exception_ptr failure_;
+  csv_cells cells_;             // of the row so far
+  std::uint64_t line_ = 1;      // that is being read
+  std::uint64_t row_line_ = 1;  // in which the row begins
+  std::size_t row_bytes_ = 0;
+};
+
+}  // namespace
+
+void read_csv_rows(std::istream& in,
+                   const std::function<void(std::uint64_t, const csv_cells&)>& fn) {
+  row_reader(fn).read(in);
+}
+
+}  // namespace elidex::cli

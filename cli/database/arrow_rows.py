@@ -1,0 +1,243 @@
+"""Tables of `elidex db` as Apache Arrow and Parquet files, which `elidex db dump` and `load` start.
+
+    python3 cli/database/arrow_rows.py dump build/release/cli/elidex bank parquet accounts.parquet --table accounts
+    python3 cli/database/arrow_rows.py load build/release/cli/elidex copy parquet accounts.parquet
+
+It reads and writes the JSON lines of `elidex db`. A file that it writes has the table's description
+in its metadata, so that `load` creates the same table. Another file needs --table and a column "key"
+of integers or strings. Its other columns are integers, floats, booleans, strings or bytes.
+
+Errors: one line, and status 2 for a request that cannot be met, otherwise 1."""
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+
+KEY = "key"
+DESCRIPTION = b"elidex.table"
+ROWS_AT_ONCE = 10_000
+
+
+class BadInput(Exception):
+    """The request cannot be met."""
+
+
+def import_pyarrow():
+    try:
+        import pyarrow
+        import pyarrow.ipc
+        import pyarrow.parquet
+    except ImportError:
+        raise BadInput("--format: pyarrow is missing (expected: pip install pyarrow, for the Python that "
+                       "ELIDEX_PYTHON names)") from None
+    return pyarrow
+
+
+def arrow_types(arrow):
+    """The name of a column's type in elidex -> the type in Arrow."""
+    names = {"real": arrow.float64(), "float32": arrow.float32(), "boolean": arrow.bool_(), "text": arrow.string(),
+             "bytes": arrow.binary(), "integer": arrow.int64()}
+    for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
+        names[name] = getattr(arrow, name)()
+    names["string"] = arrow.string()  # of keys
+    return names
+
+
+# --- dump ---
+
+
+def schema_of(table, arrow):
+    types = arrow_types(arrow)
+    if any(column["name"] == KEY for column in table["columns"]):
+        raise BadInput(f"--table: '{table['table']}' has a column 'key', and the rows' keys have that name "
+                       "(expected another table)")
+    fields = [arrow.field(KEY, types[table["key"]], nullable=False)]
+    fields += [arrow.field(column["name"], types[column["type"]], nullable=column.get("nullable", False))
+               for column in table["columns"]]
+    return arrow.schema(fields, metadata={DESCRIPTION: json.dumps(table).encode()})
+
+
+def value_of_json(value, kind, where):
+    if value is None:
+        return None
+    if kind in ("text", "string"):
+        if isinstance(value, dict):
+            raise BadInput(f"{where}: a text that is not UTF-8 (expected UTF-8, which Arrow requires)")
+        return value
+    if kind == "bytes":
+        return bytes.fromhex(value)
+    return float(value) if kind in ("real", "float32") else value
+
+
+def batches_of(lines, table, schema, arrow):
+    columns = [(KEY, table["key"])] + [(column["name"], column["type"]) for column in table["columns"]]
+
+    def batch(rows):
+        arrays = []
+        for (name, kind), field in zip(columns, schema):
+            values = [value_of_json(row[KEY] if name == KEY else row["row"][name], kind, f"column {name}")
+                      for row in rows]
+            arrays.append(arrow.array(values, type=field.type))
+        return arrow.record_batch(arrays, schema=schema)
+
+    rows = []
+    for line in lines:
+        rows.append(json.loads(line))
+        if len(rows) == ROWS_AT_ONCE:
+            yield batch(rows)
+            rows = []
+    yield batch(rows)
+
+
+def writer_for(arrow, kind, file, schema):
+    if kind == "parquet":
+        return arrow.parquet.ParquetWriter(file, schema)
+    return arrow.ipc.new_file(file, schema)
+
+
+def dump(flags, arrow):
+    command = [flags.elidex, "db", "dump", flags.directory, "--table", flags.table, "--format", "jsonl"]
+    temporary = flags.file + ".tmp"
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as rows:
+        try:
+            first = rows.stdout.readline()
+            if not first:
+                return rows.wait() or 1  # it has said why
+            table = json.loads(first)
+            schema = schema_of(table, arrow)
+            with open(temporary, "wb") as file, writer_for(arrow, flags.format, file, schema) as writer:
+                for batch in batches_of(rows.stdout, table, schema, arrow):
+                    writer.write_batch(batch)
+            status = rows.wait()
+            if status == 0:
+                os.replace(temporary, flags.file)
+            return status
+        finally:
+            rows.kill()
+            if os.path.exists(temporary):
+                os.unlink(temporary)
+
+
+# --- load ---
+
+
+def kind_of(field, arrow):
+    """The type in elidex of a column from another program."""
+    types = arrow.types
+    if types.is_string(field.type) or types.is_large_string(field.type):
+        return "text"
+    if types.is_binary(field.type) or types.is_large_binary(field.type) or types.is_fixed_size_binary(field.type):
+        return "bytes"
+    names = {arrow.float64(): "real", arrow.int64(): "integer"}
+    if field.type in names:
+        return names[field.type]
+    for name, known in arrow_types(arrow).items():
+        if field.type == known:
+            return name
+    raise BadInput(f"FILE: column '{field.name}' has type {field.type} (expected integers, floats, booleans, "
+                   "strings or bytes)")
+
+
+def key_type_of(field, arrow):
+    kind = kind_of(field, arrow)
+    if kind == "text":
+        return "string"
+    if kind == "integer":
+        return "int64"
+    if kind in ("real", "float32", "boolean", "bytes"):
+        raise BadInput(f"FILE: column 'key' has type {field.type} (expected integers or strings)")
+    return kind
+
+
+def description_of(schema, wanted, arrow):
+    """The table's line of a dump."""
+    if KEY not in schema.names:
+        raise BadInput("FILE: has no column 'key' (expected the rows' keys)")
+    kept = (schema.metadata or {}).get(DESCRIPTION)
+    if kept is not None:
+        table = json.loads(kept)
+        names = [KEY] + [column["name"] for column in table["columns"]]
+        if sorted(names) == sorted(schema.names):
+            if wanted:
+                table["table"] = wanted
+            return table
+    if not wanted:
+        raise BadInput("--table: is missing (expected the name of the rows' table)")
+    columns = []
+    for field in schema:
+        if field.name != KEY:
+            column = {"name": field.name, "type": kind_of(field, arrow)}
+            columns.append(column | ({"nullable": True} if field.nullable else {}))
+    return {"table": wanted, "key": key_type_of(schema.field(KEY), arrow), "columns": columns}
+
+
+def json_of_value(value):
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def reading(flags, arrow):
+    """(schema, batches)"""
+    if not os.path.exists(flags.file):
+        raise BadInput(f"FILE: '{flags.file}' does not exist (expected a file with rows)")
+    try:
+        if flags.format == "parquet":
+            file = arrow.parquet.ParquetFile(flags.file)
+            return file.schema_arrow, file.iter_batches(batch_size=ROWS_AT_ONCE)
+        file = arrow.ipc.open_file(flags.file)
+        return file.schema, (file.get_batch(i) for i in range(file.num_record_batches))
+    except (OSError, arrow.ArrowInvalid) as error:
+        reason = str(error).splitlines()[0]
+        raise BadInput(f"FILE: '{flags.file}' cannot be read as {flags.format}: {reason}") from None
+
+
+def load(flags, arrow):
+    schema, batches = reading(flags, arrow)
+    table = description_of(schema, flags.table, arrow)
+    names = [column["name"] for column in table["columns"]]
+    command = [flags.elidex, "db", "load", flags.directory, "-", "--format", "jsonl"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, text=True, encoding="utf-8") as rows:
+        try:
+            print(json.dumps(table), file=rows.stdin)
+            for batch in batches:
+                columns = {name: batch.column(name).to_pylist() for name in (KEY, *names)}
+                for i, key in enumerate(columns[KEY]):
+                    values = {name: json_of_value(columns[name][i]) for name in names}
+                    print(json.dumps({"key": key, "row": values}), file=rows.stdin)
+            rows.stdin.close()
+        except BrokenPipeError:
+            pass  # it has said why
+        except BaseException:
+            rows.kill()
+            raise
+        return rows.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("direction", choices=("dump", "load"))
+    parser.add_argument("elidex")
+    parser.add_argument("directory")
+    parser.add_argument("format", choices=("arrow", "parquet"))
+    parser.add_argument("file")
+    parser.add_argument("--table", default="")
+    flags = parser.parse_args()
+    try:
+        arrow = import_pyarrow()
+        return (dump if flags.direction == "dump" else load)(flags, arrow)
+    except BadInput as error:
+        print(f"elidex: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"elidex: {error.filename or flags.file}: {error.strerror or error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
