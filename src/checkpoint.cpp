@@ -34,7 +34,8 @@ checkpoint_writer::checkpoint_writer(redo_log& log, log_directory* backup)
                              .durable_group = 0,
                              .previous_bytes = 0,
                              .first_segment = first_segment_,
-                             .fingerprint = writer.fingerprint()};
+                             .fingerprint = writer.fingerprint(),
+                             .compressed = writer.compressed()};
     file_ = std::make_unique<block_file>(directory(), unfinished_name(number_), header);
   } catch (...) {
     writer.end_checkpoint();
@@ -64,24 +65,17 @@ void checkpoint_writer::add_row(std::uint32_t table, std::string_view key, std::
                                 std::uint64_t stamp) {
   if (group_of_stamp(stamp) > log_.clock_.now())
     throw std::invalid_argument("elidex: a row with a stamp of a group that has not begun");
-  const std::size_t begin = rows_of_block_.size();
-  try {
-    begin_record(rows_of_block_);
-    append_entry(rows_of_block_, table, log_operation::upsert, key, row);
-  } catch (...) {
-    rows_of_block_.shrink(begin);
-    throw;
-  }
-  finish_record(rows_of_block_, begin, stamp, 1);
+  if (row_writer_.must_begin(rows_of_block_, table)) write_block();
+  row_writer_.append(rows_of_block_, table, key, row, stamp);
   ++rows_;
   if (rows_of_block_.size() >= block_bytes) write_block();
 }
 
 void checkpoint_writer::write_block() {
   if (rows_of_block_.empty()) return;
-  file_->block({.kind = block_kind::records, .group = first_group_}, rows_of_block_.bytes());
+  counts_.payload_bytes +=
+      file_->block({.kind = block_kind::rows, .group = first_group_}, rows_of_block_.bytes());
   ++counts_.blocks;
-  counts_.payload_bytes += rows_of_block_.size();
   rows_of_block_.clear();
 }
 

@@ -33,6 +33,9 @@ constexpr std::uint32_t block_magic = 0x4B4C'4245;                 // "EBLK"
 // Where an upsert has its row's bytes.
 constexpr std::uint32_t erased = 0xFFFF'FFFF;
 constexpr std::uint32_t is_change = 0x8000'0000;  // with the bytes of its pieces
+constexpr std::uint32_t is_compressed = 0x100;    // with a block's kind
+// A stamp's lowest bits, which are zero in files (commit_stamp.hpp).
+constexpr unsigned stamp_state_bits = 3;
 
 // Where the fixed part of a file's header ends, which all versions have in common: magic, version,
 // CRC of both.
@@ -109,6 +112,7 @@ void append_file_header(byte_buffer& to, const file_header& header) {
   put_number(begin + 48, header.previous_bytes);
   put_number(begin + 56, header.first_segment);
   put_number(begin + 64, header.fingerprint);
+  put_number(begin + 72, static_cast<std::uint32_t>(header.compressed));
   put_number(begin + 76, crc32c({begin, 76}));
 }
 
@@ -119,7 +123,7 @@ parsed_file_header parse_file_header(std::span<const std::byte> bytes, file_kind
   if (get_number<std::uint64_t>(begin) != magic_of(kind)) return parsed;
   if (get_number<std::uint32_t>(begin + 12) != crc32c(bytes.first(12))) return parsed;
   parsed.version = get_number<std::uint32_t>(begin + 8);
-  if (parsed.version != log_version) {
+  if (parsed.version < log_version_least || parsed.version > log_version) {
     parsed.verdict = header_verdict::other_version;
     return parsed;
   }
@@ -135,13 +139,17 @@ parsed_file_header parse_file_header(std::span<const std::byte> bytes, file_kind
   parsed.header.previous_bytes = get_number<std::uint64_t>(begin + 48);
   parsed.header.first_segment = get_number<std::uint64_t>(begin + 56);
   parsed.header.fingerprint = get_number<std::uint64_t>(begin + 64);
+  // An unknown method is one that no build has (is_built_with()).
+  parsed.header.compressed = static_cast<compression>(
+      std::min<std::uint32_t>(get_number<std::uint32_t>(begin + 72), UINT8_MAX));
   return parsed;
 }
 
 void append_block_header(byte_buffer& to, const block_header& header, std::uint32_t seed) {
   std::byte* const begin = to.grow(block_header_bytes);
   put_number(begin, block_magic);
-  put_number(begin + 4, static_cast<std::uint32_t>(header.kind));
+  put_number(begin + 4,
+             static_cast<std::uint32_t>(header.kind) | (header.compressed ? is_compressed : 0));
   put_number(begin + 8, header.group);
   put_number(begin + 16, header.offset);
   put_number(begin + 24, header.payload_bytes);
@@ -159,12 +167,14 @@ std::optional<block_header> parse_anywhere(std::span<const std::byte> bytes,
   const std::byte* const begin = bytes.data();
   if (get_number<std::uint32_t>(begin) != block_magic) return std::nullopt;
   if (get_number<std::uint32_t>(begin + 44) != crc32c(bytes.first(44), seed)) return std::nullopt;
-  return block_header{.kind = static_cast<block_kind>(get_number<std::uint32_t>(begin + 4)),
+  const auto kind = get_number<std::uint32_t>(begin + 4);
+  return block_header{.kind = static_cast<block_kind>(kind & ~is_compressed),
                       .group = get_number<std::uint64_t>(begin + 8),
                       .offset = get_number<std::uint64_t>(begin + 16),
                       .payload_bytes = get_number<std::uint64_t>(begin + 24),
                       .durable_group = get_number<std::uint64_t>(begin + 32),
-                      .payload_crc = get_number<std::uint32_t>(begin + 40)};
+                      .payload_crc = get_number<std::uint32_t>(begin + 40),
+                      .compressed = (kind & is_compressed) != 0};
 }
 
 }  // namespace
@@ -314,6 +324,93 @@ record_reader::parse_status record_reader::next(log_entry& entry) noexcept {
   rest_ = rest_.subspan(static_cast<std::size_t>(key_bytes + row_bytes));
   --entries_;
   return parse_status::entry;
+}
+
+namespace {
+
+// Numbers of varying length (LEB128): seven bits a byte, the low ones first. The highest bit says
+// that more bytes follow.
+constexpr std::size_t number_bytes_max = 10;
+constexpr unsigned bits_per_byte = 7;
+constexpr std::uint64_t low_bits = 0x7F;
+constexpr std::uint64_t more_bytes = 0x80;
+
+std::byte* put_short(std::byte* to, std::uint64_t value) noexcept {
+  for (; value > low_bits; value >>= bits_per_byte)
+    *to++ = static_cast<std::byte>((value & low_bits) | more_bytes);
+  *to++ = static_cast<std::byte>(value);
+  return to;
+}
+
+bool take_short(std::span<const std::byte>& from, std::uint64_t& value) noexcept {
+  value = 0;
+  for (std::size_t i = 0; i < std::min(from.size(), number_bytes_max); ++i) {
+    const auto byte = std::to_integer<std::uint64_t>(from[i]);
+    value |= (byte & low_bits) << (bits_per_byte * i);
+    if ((byte & more_bytes) != 0) continue;
+    from = from.subspan(i + 1);
+    return true;
+  }
+  return false;
+}
+
+// The difference of two numbers as a small number, whichever is larger. It wraps.
+std::uint64_t difference(std::uint64_t from, std::uint64_t to) noexcept {
+  const std::uint64_t up = to - from;
+  return (up << 1U) ^ (0 - (up >> 63U));
+}
+std::uint64_t moved_by(std::uint64_t from, std::uint64_t by) noexcept {
+  return from + ((by >> 1U) ^ (0 - (by & 1U)));
+}
+
+}  // namespace
+
+void row_writer::append(byte_buffer& to, std::uint32_t table, std::string_view key,
+                        std::string_view row, std::uint64_t stamp) {
+  check_length(key, row);
+  const bool begins = to.empty();
+  const std::size_t before = to.size();
+  std::byte* const begin = to.grow(sizeof table + 3 * number_bytes_max + key.size() + row.size());
+  std::byte* at = begin;
+  if (begins) {
+    put_number(at, table);
+    at += sizeof table;
+    table_ = table;
+    stamp_ = 0;
+  }
+  at = put_short(at, difference(stamp_ >> stamp_state_bits, stamp >> stamp_state_bits));
+  at = put_short(at, key.size());
+  at = put_short(at, row.size());
+  if (!key.empty()) std::memcpy(at, key.data(), key.size());
+  if (!row.empty()) std::memcpy(at + key.size(), row.data(), row.size());
+  to.shrink(before + static_cast<std::size_t>(at - begin) + key.size() + row.size());
+  stamp_ = stamp;
+}
+
+record_reader::parse_status row_reader::next(log_entry& entry) noexcept {
+  using status = record_reader::parse_status;
+  if (rest_.empty()) return begun_ ? status::end : status::malformed;
+  if (!begun_) {
+    if (rest_.size() < sizeof table_) return status::malformed;
+    table_ = get_number<std::uint32_t>(rest_.data());
+    rest_ = rest_.subspan(sizeof table_);
+    begun_ = true;
+  }
+  std::uint64_t by = 0;
+  std::uint64_t key_bytes = 0;
+  std::uint64_t row_bytes = 0;
+  if (!take_short(rest_, by) || !take_short(rest_, key_bytes) || !take_short(rest_, row_bytes))
+    return status::malformed;
+  if (key_bytes > rest_.size() || row_bytes > rest_.size() - key_bytes) return status::malformed;
+  stamp_ = moved_by(stamp_, by);
+  const auto* const text = reinterpret_cast<const char*>(rest_.data());
+  entry = {.table = table_,
+           .operation = log_operation::upsert,
+           .stamp = stamp_ << stamp_state_bits,
+           .key = {text, static_cast<std::size_t>(key_bytes)},
+           .row = {text + key_bytes, static_cast<std::size_t>(row_bytes)}};
+  rest_ = rest_.subspan(static_cast<std::size_t>(key_bytes + row_bytes));
+  return status::entry;
 }
 
 namespace {

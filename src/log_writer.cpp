@@ -34,7 +34,7 @@ std::uint64_t new_salt() noexcept {
 }
 
 block_file::block_file(log_directory& directory, std::string name, const file_header& header)
-    : name_(std::move(name)) {
+    : name_(std::move(name)), compressed_(header.compressed) {
   std::error_code error;
   file_ = directory.create(name_, error);
   throw_if(error, "create", name_);
@@ -43,7 +43,12 @@ block_file::block_file(log_directory& directory, std::string name, const file_he
   size_ = gathered_.size();
 }
 
-void block_file::block(block_header header, std::span<const std::byte> payload) {
+std::uint64_t block_file::block(block_header header, std::span<const std::byte> payload) {
+  if (compressed_ == compression::zstd) {
+    const std::span<const std::byte> packed = compressor_.compress(payload);
+    header.compressed = !packed.empty();
+    if (header.compressed) payload = packed;
+  }
   header.offset = size_;
   header.payload_bytes = payload.size();
   header.payload_crc = crc32c(payload);
@@ -52,12 +57,13 @@ void block_file::block(block_header header, std::span<const std::byte> payload) 
   if (payload.size() <= gathered_payload_bytes_max) {
     gathered_.append(payload);
     if (gathered_.size() >= gathered_bytes_max) flush();
-    return;
+    return payload.size();
   }
   flush();
   std::error_code error;
   write_whole(*file_, payload, error);
   throw_if(error, "write", name_);
+  return payload.size();
 }
 
 void block_file::flush() {
@@ -76,10 +82,11 @@ void block_file::sync() {
 }
 
 log_writer::log_writer(log_directory& directory, const recovered_log& found,
-                       std::uint64_t fingerprint, std::size_t segment_bytes)
+                       std::uint64_t fingerprint, std::size_t segment_bytes, compression compressed)
     : directory_(directory),
       fingerprint_(fingerprint),
       segment_bytes_(segment_bytes),
+      compressed_(compressed),
       synced_(found.durable_group),
       last_checkpoint_(found.checkpoint),
       segments_(found.segments) {
@@ -119,7 +126,8 @@ std::unique_ptr<block_file> log_writer::make_segment(std::uint64_t number,
                            .durable_group = synced_,
                            .previous_bytes = previous_bytes,
                            .first_segment = 0,
-                           .fingerprint = fingerprint_};
+                           .fingerprint = fingerprint_,
+                           .compressed = compressed_};
   auto made = std::make_unique<block_file>(directory_, name_of(file_kind::segment, number), header);
   made->sync();
   return made;
@@ -141,7 +149,8 @@ block_header log_writer::header_now(block_kind kind) const noexcept {
           .offset = 0,
           .payload_bytes = 0,
           .durable_group = synced_,
-          .payload_crc = 0};
+          .payload_crc = 0,
+          .compressed = false};
 }
 
 void log_writer::begin_batch(std::uint64_t group) noexcept {
@@ -150,9 +159,8 @@ void log_writer::begin_batch(std::uint64_t group) noexcept {
 }
 
 void log_writer::records(std::span<const std::byte> payload) {
-  segment_->block(header_now(block_kind::records), payload);
+  counts_.payload_bytes += segment_->block(header_now(block_kind::records), payload);
   ++counts_.blocks;
-  counts_.payload_bytes += payload.size();
 }
 
 bool log_writer::end_batch() {

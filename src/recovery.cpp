@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "elidex/internal/log/log_compression.hpp"
+
 namespace elidex::internal {
 namespace {
 
@@ -46,10 +48,16 @@ parsed_file_header read_header(const input& file, file_kind kind) {
   file.read(0, file_header_bytes, bytes);
   const parsed_file_header parsed = parse_file_header(bytes.bytes(), kind);
   if (parsed.verdict == header_verdict::other_version) {
-    throw log_error(log_problem::other_version, "elidex: " + file.name() + " has format version " +
-                                                    std::to_string(parsed.version) +
-                                                    ", this library reads " +
-                                                    std::to_string(log_version));
+    throw log_error(log_problem::other_version,
+                    "elidex: " + file.name() + " has format version " +
+                        std::to_string(parsed.version) + ", this library reads " +
+                        std::to_string(log_version_least) + " to " + std::to_string(log_version));
+  }
+  if (parsed.verdict == header_verdict::whole && !is_built_with(parsed.header.compressed)) {
+    const bool is_zstd = parsed.header.compressed == compression::zstd;
+    throw log_error(log_problem::other_compression,
+                    "elidex: " + file.name() + " is compressed" + (is_zstd ? " with zstd" : "") +
+                        " (expected: a build of the library that has this method)");
   }
   return parsed;
 }
@@ -74,7 +82,7 @@ struct block {
   }
 };
 
-// Returns false if no whole block is there before `limit`.
+// Returns false if no whole block is there before `limit`. The payload is decompressed.
 bool read_block(const input& file, std::uint64_t offset, std::uint64_t limit, std::uint32_t seed,
                 block& to) {
   if (offset > limit || limit - offset < block_header_bytes) return false;
@@ -83,8 +91,14 @@ bool read_block(const input& file, std::uint64_t offset, std::uint64_t limit, st
   if (!header || header->payload_bytes > limit - offset - block_header_bytes) return false;
   to.header = *header;
   file.read(offset + block_header_bytes, header->payload_bytes, to.payload);
-  return to.payload.size() == header->payload_bytes &&
-         crc32c(to.payload.bytes()) == header->payload_crc;
+  if (to.payload.size() != header->payload_bytes ||
+      crc32c(to.payload.bytes()) != header->payload_crc)
+    return false;
+  if (!header->compressed) return true;
+  byte_buffer unpacked;
+  if (!decompress(to.payload.bytes(), unpacked)) file.damaged(offset, "it cannot be decompressed");
+  to.payload = std::move(unpacked);
+  return true;
 }
 
 class reader {
@@ -133,9 +147,13 @@ class reader {
       if (!read_block(file, offset, file.size(), parsed.crc, next))
         file.damaged(offset, "no whole block");
       if (next.header.kind == block_kind::end) break;
-      if (next.header.kind != block_kind::records)
+      if (next.header.kind == block_kind::rows) {
+        apply_rows(file, next, row_reader(next.payload.bytes()));
+      } else if (next.header.kind == block_kind::records) {
+        apply_rows(file, next, record_reader(next.payload.bytes()));
+      } else {
         file.damaged(offset, "a block that no checkpoint has");
-      apply_rows(file, next);
+      }
       ++seen.blocks;
       seen.payload_bytes += next.header.payload_bytes;
     }
@@ -147,11 +165,11 @@ class reader {
     last_group_seen_ = std::max({replay_from_, counts.durable_group, counts.last_group});
   }
 
-  void apply_rows(const input& file, const block& rows) {
-    record_reader records(rows.payload.bytes());
+  template <class Reader>
+  void apply_rows(const input& file, const block& rows, Reader payload) {
     log_entry entry;
     for (;;) {
-      const record_reader::parse_status status = records.next(entry);
+      const record_reader::parse_status status = payload.next(entry);
       if (status == record_reader::parse_status::end) return;
       if (status == record_reader::parse_status::malformed ||
           entry.operation != log_operation::upsert)

@@ -5,6 +5,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "elidex/internal/log/log_compression.hpp"
 #include "elidex/internal/log/log_writer.hpp"
 #include "elidex/internal/txn/errors.hpp"
 
@@ -15,13 +16,16 @@ redo_log::redo_log(commit_clock& clock, log_directory& directory, const recovere
     : clock_(clock), options_(options) {
   if (options_.level == durability::none)
     throw std::invalid_argument("elidex: a log with durability none");
+  if (!is_built_with(options_.compressed))
+    throw std::invalid_argument(
+        "elidex: this build of the library has no zstd (expected: compression::none)");
   // a child could not tell that it is one
   if (!watch_forks()) throw std::bad_alloc();
   options_.group_time = std::clamp<std::chrono::microseconds>(
       options_.group_time, std::chrono::microseconds(1), std::chrono::hours(24));
   clock_.begin_at(found.first_group);
   writer_ = std::make_unique<internal::log_writer>(directory, found, options_.fingerprint,
-                                                   options_.segment_bytes);
+                                                   options_.segment_bytes, options_.compressed);
   durable_.store(clock_.now() - 1);
   logger_ = std::thread([this] { run(); });
 }

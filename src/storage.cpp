@@ -302,7 +302,8 @@ storage::storage(std::unique_ptr<log_directory> directory, const storage_options
                  redo_log_options{.level = options.level,
                                   .fingerprint = fingerprint,
                                   .group_time = options.group_time,
-                                  .segment_bytes = options.segment_bytes});
+                                  .segment_bytes = options.segment_bytes,
+                                  .compressed = options.compress});
     catalog_.emplace(*log_);
   } else {
     directory_.reset();

@@ -143,7 +143,7 @@ def compiled(text, library, of_headers):
     OBJECTS.mkdir(parents=True, exist_ok=True)
     source = program.with_suffix(".cpp")
     source.write_text(text)
-    answer = subprocess.run(["g++", *FLAGS, source, library, "-pthread", "-o", program], cwd=ROOT, capture_output=True,
+    answer = subprocess.run(["g++", *FLAGS, source, library, "-lzstd", "-pthread", "-o", program], cwd=ROOT, capture_output=True,
                             text=True)
     if answer.returncode != 0:
         return None, answer.stderr

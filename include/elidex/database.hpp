@@ -104,8 +104,9 @@
 //   timed_out, canceled    transact() has passed its deadline, or was told to stop
 //   forked_child           see fork() below
 // Others:
-//   log_error              of elidex::db, from open(): a damaged directory or another version of
-//                          the format; problem() says which (a db::log_problem)
+//   log_error              of elidex::db, from open(): a damaged directory, another version of the
+//                          format, or files that are compressed by a method which this build
+//                          lacks; problem() says which (a db::log_problem)
 //   lock_refused           of elidex::db: a transaction under two-phase locking must end
 //                          (docs/DATABASE.md). Not a std::exception
 //   std::bad_alloc
@@ -207,6 +208,7 @@ using internal::varying_row_bytes_max;
 
 // Durability.
 using internal::automatic_checkpoints_report;
+using internal::compression;
 using internal::durability;
 using internal::finished_checkpoint;
 using internal::log_directory;

@@ -2,6 +2,7 @@
 // silently less than was durable.
 #include <gtest/gtest.h>
 
+#include "elidex/internal/log/log_compression.hpp"
 #include "elidex/internal/log/log_writer.hpp"
 #include "elidex/internal/log/recovery.hpp"
 #include "support/faulty_directory.hpp"
@@ -47,10 +48,18 @@ struct sample_log {
   }
 };
 
-// Some groups with two workers' transactions, over some segments; with a checkpoint that is younger
-// than a part of them, if asked.
-sample_log sample(std::size_t segment_bytes, bool with_checkpoint) {
+struct sample_form {
+  std::size_t segment_bytes;
+  bool with_checkpoint = false;  // that is younger than a part of the groups
+  compression compressed = compression::none;
+};
+
+// Some groups with two workers' transactions, over some segments.
+sample_log sample(const sample_form& form) {
   sample_log made;
+  // Blocks with less are not compressed.
+  const bool compresses = form.compressed != compression::none && is_built_with(form.compressed);
+  const std::string padding(compresses ? 600 : 0, '-');
   const auto directory = made.disk.directory();
   logged_store store(*directory);
   commit_clock clock;
@@ -58,7 +67,8 @@ sample_log sample(std::size_t segment_bytes, bool with_checkpoint) {
                {.level = durability::async,
                 .fingerprint = logged_store::fingerprint,
                 .group_time = 1h,
-                .segment_bytes = segment_bytes});
+                .segment_bytes = form.segment_bytes,
+                .compressed = compresses ? form.compressed : compression::none});
   redo_log::worker first(log);
   redo_log::worker second(log);
   made.states.emplace_back();
@@ -68,30 +78,31 @@ sample_log sample(std::size_t segment_bytes, bool with_checkpoint) {
       // Of which a change logs one word.
       const std::string long_row =
           std::string(40, '.') + (by == &first ? "by first" : "by other") + std::string(8, '.');
-      made.groups.push_back(store.transact(*by, {{{0, key_of(i)}, std::string("row ").append(text)},
+      const std::string row = std::string("row ").append(text).append(padding);
+      made.groups.push_back(store.transact(*by, {{{0, key_of(i)}, row},
                                                  {{1, "same"}, text + (by == &first ? "a" : "b")},
                                                  {{1, "long"}, long_row},
                                                  {{0, key_of(i - 2)}, std::nullopt}}));
       made.states.push_back(store.rows());
     }
     log.wait_durable(made.groups.back());
-    if (with_checkpoint && i == 2) store.checkpoint(log, [] {});
+    if (form.with_checkpoint && i == 2) store.checkpoint(log, [] {});
   }
   log.close();  // which waits for the last confirmation and adds nothing
   made.disk = made.disk.copy();
   return made;
 }
 
-class Damage : public ::testing::TestWithParam<std::pair<std::size_t, bool>> {
+class Damage : public ::testing::TestWithParam<sample_form> {
  protected:
-  sample_log made_ = sample(GetParam().first, GetParam().second);
+  sample_log made_ = sample(GetParam());
 };
 
 INSTANTIATE_TEST_SUITE_P(Logs, Damage,
-                         ::testing::Values(std::pair{std::size_t{1} << 20, false},
-                                           std::pair{std::size_t{600}, false},
-                                           std::pair{std::size_t{1000}, true},
-                                           std::pair{std::size_t{1} << 20, true}));
+                         ::testing::Values(sample_form{std::size_t{1} << 20}, sample_form{600},
+                                           sample_form{1000, true},
+                                           sample_form{std::size_t{1} << 20, true},
+                                           sample_form{1000, true, compression::zstd}));
 
 TEST_P(Damage, NoneIsNoDamage) {
   EXPECT_EQ(made_.recover(made_.disk.copy()), outcome::all);
@@ -191,7 +202,7 @@ TEST_P(Damage, RandomOnes) {
 
 // The canary: the same flips behind the checksums' back, as if nobody computed them.
 TEST(DamageCanary, WithoutChecksumsTheHarnessFindsWrongRows) {
-  const sample_log made = sample(std::size_t{1} << 20, false);
+  const sample_log made = sample({std::size_t{1} << 20});
   const std::string name = faulty_disk(made.disk).names().back();
   std::size_t wrong = 0;
   faulty_disk original = made.disk.copy();
@@ -249,7 +260,8 @@ std::string problem_of_segment(const block_list& blocks) {
                                .durable_group = 0,
                                .previous_bytes = 0,
                                .first_segment = 0,
-                               .fingerprint = logged_store::fingerprint});
+                               .fingerprint = logged_store::fingerprint,
+                               .compressed = compression::none});
     for (const auto& [header, payload] : blocks)
       file.block(header, std::as_bytes(std::span(payload)));
     file.sync();
@@ -269,7 +281,8 @@ internal::block_header of(internal::block_kind kind, std::uint64_t group,
           .offset = 0,
           .payload_bytes = 0,
           .durable_group = durable,
-          .payload_crc = 0};
+          .payload_crc = 0,
+          .compressed = false};
 }
 
 TEST(LogWriter, KnowsWhichSegmentsHaveAGroup) {

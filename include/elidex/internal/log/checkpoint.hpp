@@ -107,6 +107,7 @@ class checkpoint_writer {
   std::uint64_t first_segment_ = 0;  // the first that has groups from B on
   std::uint64_t rows_ = 0;
   byte_buffer rows_of_block_;
+  row_writer row_writer_;
   end_counts counts_;
   std::unique_ptr<internal::block_file> file_;
   bool named_ = false;  // the file has its name

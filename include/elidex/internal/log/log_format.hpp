@@ -70,6 +70,8 @@ enum class log_problem {
   // was never released.
   other_version,
   other_schema,  // the fingerprint is not the caller's
+  // The files are compressed by a method that this build of the library does not have.
+  other_compression,
 };
 
 // what() has the file, the offset and the reason.
@@ -148,7 +150,8 @@ T get_number(const std::byte* from) noexcept {
 
 // --- Files ---
 
-inline constexpr std::uint32_t log_version = 2;
+inline constexpr std::uint32_t log_version = 3;
+inline constexpr std::uint32_t log_version_least = 2;  // that this library reads
 inline constexpr std::size_t file_header_bytes = 80;
 inline constexpr std::size_t block_header_bytes = 48;
 inline constexpr std::size_t record_header_bytes = 16;
@@ -156,6 +159,8 @@ inline constexpr std::size_t entry_header_bytes = 12;
 inline constexpr std::size_t piece_header_bytes = 4;
 
 enum class file_kind { segment, checkpoint };
+// By which the payloads of a file's blocks may be compressed, each by itself.
+enum class compression : std::uint8_t { none, zstd };
 
 struct file_header {
   file_kind kind = file_kind::segment;
@@ -171,6 +176,7 @@ struct file_header {
   std::uint64_t previous_bytes = 0;
   std::uint64_t first_segment = 0;  // checkpoint: where the replay begins
   std::uint64_t fingerprint = 0;    // of the schema
+  compression compressed = compression::none;
 };
 
 void append_file_header(byte_buffer& to, const file_header& header);
@@ -188,9 +194,10 @@ parsed_file_header parse_file_header(std::span<const std::byte> bytes, file_kind
 // --- Blocks ---
 
 enum class block_kind : std::uint32_t {
-  records = 1,    // whole transactions
+  records = 1,    // whole transactions; in a checkpoint of version 2 rows
   end = 2,        // ends a batch or a checkpoint, and counts its blocks
   confirmed = 3,  // has no payload, only the header's durable_group
+  rows = 4,       // of one table, in a checkpoint
 };
 
 struct block_header {
@@ -201,6 +208,7 @@ struct block_header {
   // All groups up to this one had been synced when the block was written.
   std::uint64_t durable_group = 0;
   std::uint32_t payload_crc = 0;
+  bool compressed = false;  // the payload, by the file's method
 };
 
 void append_block_header(byte_buffer& to, const block_header& header, std::uint32_t seed);
@@ -273,6 +281,38 @@ class record_reader {
   std::size_t behind_record_ = 0;  // bytes of rest_ behind the current record
   std::uint64_t stamp_ = 0;
   std::uint32_t entries_ = 0;
+};
+
+// --- Rows: what a checkpoint has of one table ---
+
+// Appends rows to a payload.
+class row_writer {
+ public:
+  // Throws std::length_error if the key or the row is too long, or std::bad_alloc. Then the buffer
+  // is unchanged.
+  void append(byte_buffer& to, std::uint32_t table, std::string_view key, std::string_view row,
+              std::uint64_t stamp);
+  // Returns whether the next row must begin a block.
+  bool must_begin(const byte_buffer& to, std::uint32_t table) const noexcept {
+    return !to.empty() && table != table_;
+  }
+
+ private:
+  std::uint32_t table_ = 0;
+  std::uint64_t stamp_ = 0;  // of the row before
+};
+
+// Iterates over the rows of a payload. They are upserts.
+class row_reader {
+ public:
+  explicit row_reader(std::span<const std::byte> payload) noexcept : rest_(payload) {}
+  record_reader::parse_status next(log_entry& entry) noexcept;
+
+ private:
+  std::span<const std::byte> rest_;
+  bool begun_ = false;
+  std::uint32_t table_ = 0;
+  std::uint64_t stamp_ = 0;
 };
 
 // --- Names ---

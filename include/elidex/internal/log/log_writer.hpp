@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "elidex/internal/log/log_compression.hpp"
 #include "elidex/internal/log/log_files.hpp"
 #include "elidex/internal/log/log_format.hpp"
 #include "elidex/internal/log/recovery.hpp"
@@ -38,7 +39,8 @@ class block_file {
   // Creates the file, and buffers its header.
   block_file(log_directory& directory, std::string name, const file_header& header);
 
-  void block(block_header header, std::span<const std::byte> payload);
+  // Returns the bytes of the payload in the file.
+  std::uint64_t block(block_header header, std::span<const std::byte> payload);
   void flush();
   void sync();
   std::uint64_t size() const noexcept { return size_; }  // with the buffered bytes
@@ -49,12 +51,14 @@ class block_file {
   byte_buffer gathered_;
   std::uint64_t size_ = 0;
   std::uint32_t seed_ = 0;
+  const compression compressed_;
+  block_compressor compressor_;
 };
 
 class log_writer {
  public:
   log_writer(log_directory& directory, const recovered_log& found, std::uint64_t fingerprint,
-             std::size_t segment_bytes);
+             std::size_t segment_bytes, compression compressed = compression::none);
 
   // `group` is the batch's last commit group.
   void begin_batch(std::uint64_t group) noexcept;
@@ -77,6 +81,7 @@ class log_writer {
 
   log_directory& directory() noexcept { return directory_; }
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
+  compression compressed() const noexcept { return compressed_; }
   // Returns the next checkpoint's number, or 0 while another one is being written.
   std::uint64_t begin_checkpoint();
   void end_checkpoint();
@@ -91,6 +96,7 @@ class log_writer {
   log_directory& directory_;
   const std::uint64_t fingerprint_;
   const std::size_t segment_bytes_;
+  const compression compressed_;
   std::unique_ptr<block_file> segment_;
   std::uint64_t full_segments_bytes_ = 0;
   std::uint64_t group_ = 0;   // the last group of the present batch

@@ -29,7 +29,7 @@
 //
 // Thread-safety: one thread recovers a directory while no other thread writes to it.
 // Errors: the callback's entries up to the error must not be used. The files are unchanged.
-//   log_error          damaged, other_version, other_schema
+//   log_error          damaged, other_version, other_schema, other_compression
 //   std::system_error  from the files
 //   others             what the callback throws
 //

@@ -122,6 +122,7 @@ struct redo_log_options {
   std::size_t segment_bytes = std::size_t{64} << 20;
   // A thread waits if more bytes than this are queued to be written. Chosen.
   std::size_t worker_bytes_max = std::size_t{8} << 20;
+  compression compressed = compression::none;  // of segments and checkpoints
 };
 
 class log_writer;
@@ -135,7 +136,7 @@ class redo_log {
   // syncs what recovery read, begins a segment, and removes unfinished checkpoints. The clock
   // continues at found.first_group or later. No transaction may have committed by it yet. Throws
   // std::system_error, and the directory can then be recovered as before. Throws
-  // std::invalid_argument with level none.
+  // std::invalid_argument with level none, or a compression that the library was built without.
   redo_log(commit_clock& clock, log_directory& directory, const recovered_log& found,
            const redo_log_options& options);
   // As close(), but reports no error.

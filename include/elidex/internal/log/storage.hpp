@@ -73,6 +73,9 @@ struct storage_options {
   std::uint64_t checkpoint_bytes = std::uint64_t{256} << 20;
   // The same when the last one is older than this and something has been logged since. 0: never.
   std::chrono::milliseconds checkpoint_time{0};
+  // How the log and checkpoints that are written from now on are compressed. Other files stay as
+  // they are. A directory with compressed files needs a library that was built with zstd.
+  compression compress = compression::none;
 };
 
 // A table as the directory describes it.

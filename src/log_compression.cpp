@@ -1,0 +1,82 @@
+#include "elidex/internal/log/log_compression.hpp"
+
+#if defined(ELIDEX_HAS_ZSTD)
+#  include <zstd.h>
+
+#  include <limits>
+#  include <new>
+#endif
+
+namespace elidex::internal {
+
+bool is_built_with(compression method) noexcept {
+#if defined(ELIDEX_HAS_ZSTD)
+  return method == compression::none || method == compression::zstd;
+#else
+  return method == compression::none;
+#endif
+}
+
+#if defined(ELIDEX_HAS_ZSTD)
+namespace {
+
+// Chosen: a sync of a short block takes longer than writing its bytes.
+constexpr std::size_t payload_bytes_min = 512;
+// Less is not worth the time that a reader takes to decompress it.
+constexpr std::size_t saved_part_min = 16;  // a sixteenth
+// The fastest of zstd's regular levels. The logger compresses while commits wait.
+constexpr int level = 1;
+
+}  // namespace
+
+struct block_compressor::state {
+  std::unique_ptr<ZSTD_CCtx, std::size_t (*)(ZSTD_CCtx*)> context{ZSTD_createCCtx(), ZSTD_freeCCtx};
+  byte_buffer packed;
+};
+
+block_compressor::block_compressor() = default;
+block_compressor::~block_compressor() = default;
+
+std::span<const std::byte> block_compressor::compress(std::span<const std::byte> payload) {
+  if (payload.size() < payload_bytes_min) return {};
+  if (!state_) {
+    auto made = std::make_unique<state>();
+    if (!made->context) throw std::bad_alloc();
+    state_ = std::move(made);
+  }
+  byte_buffer& packed = state_->packed;
+  packed.clear();
+  const std::size_t bytes_max = payload.size() - payload.size() / saved_part_min;
+  std::byte* const to = packed.grow(bytes_max);
+  const std::size_t bytes = ZSTD_compressCCtx(state_->context.get(), to, bytes_max, payload.data(),
+                                              payload.size(), level);
+  if (ZSTD_isError(bytes) != 0) return {};  // it does not fit, or there is no memory
+  packed.shrink(bytes);
+  return packed.bytes();
+}
+
+bool decompress(std::span<const std::byte> packed, byte_buffer& to) {
+  const unsigned long long bytes = ZSTD_getFrameContentSize(packed.data(), packed.size());
+  if (bytes == ZSTD_CONTENTSIZE_UNKNOWN || bytes == ZSTD_CONTENTSIZE_ERROR) return false;
+  if (bytes > std::numeric_limits<std::size_t>::max() / 2) return false;
+  to.clear();
+  const auto wanted = static_cast<std::size_t>(bytes);
+  std::byte* const begin = to.grow(wanted);
+  return ZSTD_decompress(begin, wanted, packed.data(), packed.size()) == wanted;
+}
+
+#else
+
+struct block_compressor::state {};
+block_compressor::block_compressor() = default;
+block_compressor::~block_compressor() = default;
+std::span<const std::byte> block_compressor::compress(std::span<const std::byte>) {
+  return {};
+}
+bool decompress(std::span<const std::byte>, byte_buffer&) {
+  return false;
+}
+
+#endif
+
+}  // namespace elidex::internal
