@@ -9,6 +9,7 @@
 #include <string>
 
 #include "elidex/database.hpp"
+#include "elidex/internal/log/log_compression.hpp"
 
 namespace elidex {
 namespace {
@@ -88,8 +89,24 @@ void check(first_store& in) {
   });
 }
 
-TEST(EarlierDirectories, B9e5752IsReadAndContinued) {
-  const copied_directory files("directory-b9e5752");
+class EarlierDirectories : public ::testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Formats, EarlierDirectories,
+                         ::testing::Values("directory-b9e5752", "directory-39323e7",
+                                           "directory-39323e7-zstd"));
+
+TEST_P(EarlierDirectories, AreReadAndContinued) {
+  const copied_directory files(GetParam());
+  if (std::string(GetParam()).ends_with("-zstd") &&
+      !internal::is_built_with(db::compression::zstd)) {
+    try {
+      first_store in(files.path(), db::durability::none);
+      FAIL();
+    } catch (const db::log_error& error) {
+      EXPECT_EQ(error.problem(), db::log_problem::other_compression);
+    }
+    return;
+  }
   {
     first_store in(files.path(), db::durability::none);
     check(in);
