@@ -37,22 +37,21 @@ struct block_compressor::state {
 block_compressor::block_compressor() = default;
 block_compressor::~block_compressor() = default;
 
-std::span<const std::byte> block_compressor::compress(std::span<const std::byte> payload) {
+std::span<const std::byte> block_compressor::compress(std::span<const std::byte> payload) try {
   if (payload.size() < payload_bytes_min) return {};
-  if (!state_) {
-    auto made = std::make_unique<state>();
-    if (!made->context) throw std::bad_alloc();
-    state_ = std::move(made);
-  }
+  if (!state_) state_ = std::make_unique<state>();
   byte_buffer& packed = state_->packed;
   packed.clear();
   const std::size_t bytes_max = payload.size() - payload.size() / saved_part_min;
   std::byte* const to = packed.grow(bytes_max);
+  if (!state_->context) return {};
   const std::size_t bytes = ZSTD_compressCCtx(state_->context.get(), to, bytes_max, payload.data(),
                                               payload.size(), level);
   if (ZSTD_isError(bytes) != 0) return {};  // it does not fit, or there is no memory
   packed.shrink(bytes);
   return packed.bytes();
+} catch (const std::bad_alloc&) {
+  return {};
 }
 
 bool decompress(std::span<const std::byte> packed, byte_buffer& to) {

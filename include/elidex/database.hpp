@@ -113,7 +113,8 @@
 //   std::length_error      more than 512 threads
 //   std::out_of_range      a key outside the table's key type, also as `from` or `to` of a scan.
 //                          Bounds of bounds.hpp may be outside
-//   std::invalid_argument  a key of more than 64 KiB
+//   std::invalid_argument  a key of more than 64 KiB, or a compression that the library was built
+//                          without
 //   std::logic_error       a transaction inside a transaction
 //   std::system_error      with a directory: the log failed, and nothing commits afterwards
 // All but the last leave the database unchanged. If transact() throws std::system_error because it

@@ -422,6 +422,7 @@ std::size_t ordered_map<Key, Value>::bulk_load(Range&& sorted) {
       if constexpr (may_move) {
         one(r.first, std::move(r.second));
       } else {
+        // NOLINTNEXTLINE(bugprone-use-after-move): only the value is forwarded
         one(r.first, std::forward<decltype(r)>(r).second);
       }
     });

@@ -7,7 +7,7 @@
 //   decompress(packed, buffer);
 //
 // Thread-safety: a compressor belongs to one thread at a time. The functions have no state.
-// Errors: std::bad_alloc, or at each function.
+// Errors: std::bad_alloc, except for compress().
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,8 @@ class block_compressor {
   block_compressor& operator=(const block_compressor&) = delete;
 
   // Returns the compressed bytes, which are valid until the next call. Returns nothing if the
-  // payload is short or hardly becomes shorter, or if the library was built without zstd.
+  // payload is short or hardly becomes shorter, if there is no memory, or if the library was built
+  // without zstd.
   std::span<const std::byte> compress(std::span<const std::byte> payload);
 
  private:

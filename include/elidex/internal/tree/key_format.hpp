@@ -192,11 +192,11 @@ struct bytes_format {
     std::string_view left(reinterpret_cast<const char*>(key.data()), key.size());
     if (last) return to.add(left.data(), left.size());
     for (;;) {
-      const std::size_t zero = std::min(left.find('\0'), left.size());
-      to.add(left.data(), zero);
-      if (zero == left.size()) break;
+      const std::string_view before_zero = left.substr(0, left.find('\0'));
+      to.add(before_zero.data(), before_zero.size());
+      if (before_zero.size() == left.size()) break;
       to.add("\0\xff", 2);
-      left.remove_prefix(zero + 1);
+      left.remove_prefix(before_zero.size() + 1);
     }
     to.add("\0\0", 2);
   }

@@ -63,7 +63,7 @@ using eight_bytes [[gnu::vector_size(8)]] = std::uint8_t;
     const void* line, unsigned rest_bits, std::uint64_t base, std::uint64_t multiplier,
     std::uint64_t* numbers) noexcept {
   const eight_words lane{0, 1, 2, 3, 4, 5, 6, 7};
-  const eight_words bits = lane * rest_bits + line_rests_byte * 8;
+  const eight_words bits = lane * rest_bits + std::uint64_t{line_rests_byte} * 8;
   const eight_words bytes = (bits >> 3U) * 0x0101'0101'0101'0101u + 0x0706'0504'0302'0100u;
   __m512i words;
   asm volatile("vmovdqu64 %1, %0" : "=v"(words) : "m"(*static_cast<const char(*)[64]>(line)));

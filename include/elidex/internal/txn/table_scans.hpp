@@ -73,6 +73,8 @@ class table_scans {
   }
 
  private:
+  friend Transaction;  // no other class is derived from it
+  table_scans() = default;
   Transaction& self() noexcept { return static_cast<Transaction&>(*this); }
 };
 
