@@ -36,8 +36,8 @@ bool widens(const column_definition& from, const column_definition& to) {
 
 }  // namespace
 
-row_conversion::row_conversion(schema from, schema to, const schema_change& change)
-    : from_(std::move(from)), to_(std::move(to)), made_(to_) {
+row_conversion::row_conversion(const schema& from, const schema& to, const schema_change& change)
+    : from_(from), to_(to), made_(to_) {
   std::vector<std::string> filled;
   const auto& dropped = change.dropped_;
   const auto is_in = [](const auto& list, std::string_view name) {

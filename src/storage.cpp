@@ -357,11 +357,11 @@ void storage::declare(table_base& made) {
 }
 
 finished_checkpoint storage::checkpoint(const table_list& tables) {
-  check_has_log("checkpoint()");
+  redo_log& log = log_for("checkpoint()");
   const std::shared_lock open(closing_);
-  const std::uint64_t written_before = log_->written_bytes();
+  const std::uint64_t written_before = log.written_bytes();
   std::unique_lock<std::mutex> turn = turn_of_caller();
-  checkpoint_writer to(*log_);
+  checkpoint_writer to(log);
   turn = {};
   write_all(to, tables);
   const finished_checkpoint finished = to.finish();
@@ -369,10 +369,10 @@ finished_checkpoint storage::checkpoint(const table_list& tables) {
   return finished;
 }
 
-void storage::check_has_log(const char* function) const {
+redo_log& storage::log_for(const char* function) {
   if (log_) {
     log_->check_process();
-    return;
+    return *log_;
   }
   throw std::system_error(
       std::make_error_code(std::errc::operation_not_supported),
@@ -393,12 +393,12 @@ void storage::write_all(checkpoint_writer& to, const table_list& tables) {
 }
 
 finished_checkpoint storage::backup(const std::string& directory, const table_list& tables) {
-  check_has_log("backup()");
+  log_for("backup()");  // before the directory is made
   return backup(open_log_directory(directory), tables);
 }
 
 finished_checkpoint storage::backup(std::unique_ptr<log_directory> to, const table_list& tables) {
-  check_has_log("backup()");
+  redo_log& log = log_for("backup()");
   const std::shared_lock open(closing_);
   std::error_code error;
   const std::vector<std::string> there = files_in(*to, error);
@@ -409,7 +409,7 @@ finished_checkpoint storage::backup(std::unique_ptr<log_directory> to, const tab
         "elidex::database::backup(): a directory with " + there.front() + " (expected none)");
   try {
     std::unique_lock<std::mutex> turn = turn_of_caller();
-    checkpoint_writer copy(*log_, &*to);
+    checkpoint_writer copy(log, to.get());
     turn = {};
     write_all(copy, tables);
     return copy.finish();

@@ -57,11 +57,12 @@ void begin_table(row_writer& rows, stored_tables& into, const ordered_json& read
   if (!read["table"].is_string() || !read.contains("key") || !read["key"].is_string())
     throw std::runtime_error("a table (expected \"table\", \"key\" and \"columns\")");
   const auto name = read["table"].get<std::string>();
+  const auto key_type = read["key"].get<std::string>();
   const db::schema columns = columns_of_json(read);
   const stored_tables::table* table = into.find(name);
   if (table == nullptr) {
-    table = &into.create(name, read["key"].get<std::string>(), columns);
-  } else if (table->columns != columns || table->key_type != read["key"]) {
+    table = &into.create(name, key_type, columns);
+  } else if (table->columns != columns || table->key_type != key_type) {
     throw db::schema_mismatch(
         name + ": the directory has this table with other columns or keys (expected the same)");
   }

@@ -93,6 +93,7 @@ stored_tables::~stored_tables() = default;
 
 std::vector<stored_tables::table> stored_tables::tables() const {
   std::vector<table> all;
+  all.reserve(entries_.size());
   for (const auto& one : entries_) all.push_back(one->about);
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return all;

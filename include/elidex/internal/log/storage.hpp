@@ -126,7 +126,8 @@ class storage {
             const table_maker* make);
 
   void assign_number(table_base& made);
-  void check_has_log(const char* function) const;
+  // Throws if the level is none, or in a child of fork().
+  redo_log& log_for(const char* function);
   static std::vector<std::string> files_in(log_directory& directory, std::error_code& error);
   static void remove_backup(log_directory& from) noexcept;
   std::unique_lock<std::mutex> turn_of_caller();

@@ -56,8 +56,8 @@ class map_bounds {
         with_upper_(which.is_with_upper()),
         descends_(which.descends()) {
     if constexpr (!std::is_same_v<Lower, no_key>) {
-      if (which.lower()) bound_below(*which.lower());
-      if (which.upper()) bound_above(*which.upper());
+      if (const auto& lower = which.lower()) bound_below(*lower);
+      if (const auto& upper = which.upper()) bound_above(*upper);
     }
   }
   template <class... First>

@@ -433,10 +433,11 @@ class range_collector {
   bool rank_of_end(const Node& n, unsigned count, const position& p,
                    unsigned& result) const noexcept {
     const auto still_valid = [&] { return locking_ || p.still_valid(); };
-    const auto& end = *end_;  // NOLINT(bugprone-unchecked-optional-access): callers check has_value
-    return end.is_inclusive == Forward
-               ? Tree::template rank_in_node<true>(n, count, end.key, still_valid, result)
-               : Tree::template rank_in_node<false>(n, count, end.key, still_valid, result);
+    const auto& last =
+        *end_;  // NOLINT(bugprone-unchecked-optional-access): callers check has_value
+    return last.is_inclusive == Forward
+               ? Tree::template rank_in_node<true>(n, count, last.key, still_valid, result)
+               : Tree::template rank_in_node<false>(n, count, last.key, still_valid, result);
   }
 
   // A guess at the next leaf of the walk. The address that is read here is only prefetched.

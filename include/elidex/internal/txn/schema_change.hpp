@@ -81,7 +81,7 @@ class schema_change {
 class row_conversion {
  public:
   // Throws schema_mismatch, with a reason, if the change does not explain all differences.
-  row_conversion(schema from, schema to, const schema_change& change);
+  row_conversion(const schema& from, const schema& to, const schema_change& change);
 
   // Returns the row's words in the new schema. They are valid until the next call. Throws
   // schema_mismatch, row_too_large or std::out_of_range if the value of add() does not fit its
