@@ -433,8 +433,8 @@ class range_collector {
   bool rank_of_end(const Node& n, unsigned count, const position& p,
                    unsigned& result) const noexcept {
     const auto still_valid = [&] { return locking_ || p.still_valid(); };
-    const auto& last =
-        *end_;  // NOLINT(bugprone-unchecked-optional-access): callers check has_value
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): the caller has checked
+    const auto& last = *end_;
     return last.is_inclusive == Forward
                ? Tree::template rank_in_node<true>(n, count, last.key, still_valid, result)
                : Tree::template rank_in_node<false>(n, count, last.key, still_valid, result);
