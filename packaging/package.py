@@ -94,7 +94,7 @@ def use_in_clean_debian(packages):
               "copy-in " + " ".join(map(str, [*packages, OUT / "version"])) + " /packages",
               "copy-in " + " ".join(map(str, (ROOT / "packaging" / "use").iterdir())) + " /use",
               'chroot "$1" /use/in_clean_system.sh']
-    # A launcher of compilers, for example, is not there.
+    # CMAKE_* variables may name programs that the clean system lacks, such as a compiler launcher.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CMAKE_")}
     said = step(f"use in a clean {SUITE}",
                 ["mmdebstrap", "--variant=apt", "--format=null",

@@ -20,10 +20,10 @@ bool is_built_with(compression method) noexcept {
 #if defined(ELIDEX_HAS_ZSTD)
 namespace {
 
-// Chosen: a sync of a short block takes longer than writing its bytes.
+// Chosen. For a short block the fsync takes longer than the write, so fewer bytes save no time.
 constexpr std::size_t payload_bytes_min = 512;
-// Less is not worth the time that a reader takes to decompress it.
-constexpr std::size_t saved_part_min = 16;  // a sixteenth
+// Chosen. A block that would become less than 1/16 shorter is not worth the time to decompress it.
+constexpr std::size_t saved_part_min = 16;
 // The fastest of zstd's regular levels. The logger compresses while commits wait.
 constexpr int level = 1;
 

@@ -48,16 +48,16 @@ parsed_file_header read_header(const input& file, file_kind kind) {
   file.read(0, file_header_bytes, bytes);
   const parsed_file_header parsed = parse_file_header(bytes.bytes(), kind);
   if (parsed.verdict == header_verdict::other_version) {
-    throw log_error(log_problem::other_version,
-                    "elidex: " + file.name() + " has format version " +
-                        std::to_string(parsed.version) + ", this library reads " +
-                        std::to_string(log_version_least) + " to " + std::to_string(log_version));
+    throw log_error(log_problem::other_version, "elidex: " + file.name() + " has format version " +
+                                                    std::to_string(parsed.version) + " (expected " +
+                                                    std::to_string(log_version_least) + " to " +
+                                                    std::to_string(log_version) + ")");
   }
   if (parsed.verdict == header_verdict::whole && !is_built_with(parsed.header.compressed)) {
     const bool is_zstd = parsed.header.compressed == compression::zstd;
     throw log_error(log_problem::other_compression,
                     "elidex: " + file.name() + " is compressed" + (is_zstd ? " with zstd" : "") +
-                        " (expected: a build of the library that has this method)");
+                        " (expected a library that was built with this method)");
   }
   return parsed;
 }

@@ -18,7 +18,8 @@ redo_log::redo_log(commit_clock& clock, log_directory& directory, const recovere
     throw std::invalid_argument("elidex: a log with durability none");
   if (!is_built_with(options_.compressed))
     throw std::invalid_argument(
-        "elidex: this build of the library has no zstd (expected: compression::none)");
+        "elidex: storage_options::compress: the library was built without this method (expected "
+        "compression::none, or a library that was built with ELIDEX_ZSTD)");
   // a child could not tell that it is one
   if (!watch_forks()) throw std::bad_alloc();
   options_.group_time = std::clamp<std::chrono::microseconds>(

@@ -73,7 +73,7 @@ class row_reader {
                               : "text behind a closing quote");
   }
 
-  // Nothing may be thrown through the parser, which is C.
+  // No exception may pass through the parser, which is C code.
   template <class Fn>
   void guarded(Fn&& fn) noexcept {
     if (failure_) return;

@@ -8,8 +8,9 @@
 // end with LF, CRLF or CR. The function skips blank lines and a UTF-8 byte order mark.
 //
 // Thread-safety: a function without state.
-// Errors: std::runtime_error, "line N: ..." for a misplaced quote, or a row of more than 64 MiB.
-// What fn throws. The rows before the error have been visited.
+// Errors: the rows before an error have been visited.
+//   std::runtime_error  "line N: ..." for a misplaced quote, or a row of more than 64 MiB
+//   others              what fn throws
 
 #include <cstdint>
 #include <functional>
@@ -23,7 +24,8 @@ namespace elidex::cli {
 /// std::nullopt is an empty cell without quotes.
 using csv_cells = std::vector<std::optional<std::string>>;
 
-/// Calls fn(line, cells) for each row, the header too. `line` is where the row begins, from 1.
+/// Calls fn(line, cells) for each row, the header too. `line` is the line in which the row begins,
+/// from 1. Only LF counts as the end of a line there.
 void read_csv_rows(std::istream& in,
                    const std::function<void(std::uint64_t, const csv_cells&)>& fn);
 

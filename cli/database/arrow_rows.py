@@ -1,4 +1,6 @@
-"""Tables of `elidex db` as Apache Arrow and Parquet files, which `elidex db dump` and `load` start.
+"""Converts tables between the JSON lines of `elidex db` and Arrow or Parquet files.
+
+`elidex db dump` and `elidex db load` run it.
 
     python3 cli/database/arrow_rows.py dump build/release/cli/elidex bank parquet accounts.parquet --table accounts
     python3 cli/database/arrow_rows.py load build/release/cli/elidex copy parquet accounts.parquet
@@ -31,8 +33,8 @@ def import_pyarrow():
         import pyarrow.ipc
         import pyarrow.parquet
     except ImportError:
-        raise BadInput("--format: pyarrow is missing (expected: pip install pyarrow, for the Python that "
-                       "ELIDEX_PYTHON names)") from None
+        raise BadInput(f"--format: pyarrow is missing in {sys.executable} (expected a Python with pyarrow; set "
+                       "ELIDEX_PYTHON to another Python)") from None
     return pyarrow
 
 
@@ -105,7 +107,7 @@ def dump(flags, arrow):
         try:
             first = rows.stdout.readline()
             if not first:
-                return rows.wait() or 1  # it has said why
+                return rows.wait() or 1  # elidex has printed the reason
             table = json.loads(first)
             schema = schema_of(table, arrow)
             with open(temporary, "wb") as file, writer_for(arrow, flags.format, file, schema) as writer:
@@ -153,7 +155,7 @@ def key_type_of(field, arrow):
 
 
 def description_of(schema, wanted, arrow):
-    """The table's line of a dump."""
+    """Returns the line that describes the table in a dump."""
     if KEY not in schema.names:
         raise BadInput("FILE: has no column 'key' (expected the rows' keys)")
     kept = (schema.metadata or {}).get(DESCRIPTION)
@@ -183,7 +185,7 @@ def json_of_value(value):
 
 
 def reading(flags, arrow):
-    """(schema, batches)"""
+    """Returns the file's schema, and an iterator over its record batches."""
     if not os.path.exists(flags.file):
         raise BadInput(f"FILE: '{flags.file}' does not exist (expected a file with rows)")
     try:
@@ -212,7 +214,7 @@ def load(flags, arrow):
                     print(json.dumps({"key": key, "row": values}), file=rows.stdin)
             rows.stdin.close()
         except BrokenPipeError:
-            pass  # it has said why
+            pass  # elidex has printed the reason
         except BaseException:
             rows.kill()
             raise

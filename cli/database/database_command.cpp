@@ -158,7 +158,7 @@ int info_command(const database_flags& flags) {
   return 0;
 }
 
-// The format that a flag or the file's name has.
+// Returns the format of --format, or else that of the file's extension.
 std::string format_of(const std::string& wanted, const std::string& file) {
   static const std::vector<std::string> formats{"jsonl", "csv", "arrow", "parquet"};
   if (!wanted.empty()) {
@@ -348,7 +348,7 @@ void add_database_commands(command_parser& db) {
       add("dump", "write all rows, as JSON lines, CSV, Arrow or Parquet", dump_command);
   dump.add_option("--table", dump_flags->table, "only this table").type_name("NAME");
   const char* const format_help =
-      "jsonl, csv, arrow or parquet [by the name of the file, or jsonl]";
+      "jsonl, csv, arrow or parquet [by the file's extension, otherwise jsonl]";
   dump.add_option("--format", dump_flags->format, format_help).type_name("NAME");
   dump.add_option("--out", dump_flags->out, "the file [standard output]").type_name("FILE");
   auto [load, load_flags] = add(
@@ -360,14 +360,16 @@ void add_database_commands(command_parser& db) {
   load.add_option("--table", load_flags->table, "the table of a CSV, Arrow or Parquet file")
       .type_name("NAME");
   load.add_option("--columns", load_flags->columns,
-                  "the columns of a new table for a CSV file, as info lists them")
+                  "the columns of a new table for a CSV file, such as 'name text, note text null'")
       .type_name("LIST");
-  load.add_option("--key", load_flags->key,
-                  "the type of its keys: string, int8 to int64, or uint8 to uint64")
+  load.add_option(
+          "--key", load_flags->key,
+          "the key type of a new table for a CSV file: string, int8 to int64, or uint8 to uint64")
       .type_name("TYPE")
       .shows_default();
   auto [shell, shell_flags] =
-      add("shell", "look up rows by commands on standard input; help lists them", shell_command);
+      add("shell", "look up and change rows, by commands on standard input ('help' lists them)",
+          shell_command);
   shell.add_flag("--write", shell_flags->write, "allow put and erase");
   add("verify", "read everything and name the first damage", verify_command);
   auto [backup, backup_flags] =

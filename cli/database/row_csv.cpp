@@ -45,7 +45,7 @@ std::optional<Number> number_of(std::string_view cell) {
   return number;
 }
 
-// A number as JSON has it, or the cell's text if it is none.
+// Returns the cell as a JSON number, or as a string if it is not a whole number.
 ordered_json integer_json(const std::string& cell) {
   if (const auto number = number_of<std::uint64_t>(cell)) return *number;
   if (const auto number = number_of<std::int64_t>(cell)) return *number;
@@ -99,7 +99,8 @@ csv_row_reader::csv_row_reader(const stored_tables::table& of, const csv_cells& 
     }
     const auto found = std::find_if(columns.begin(), columns.end(),
                                     [&](const auto& one) { return one.name == name; });
-    if (found == columns.end()) refuse("column '" + name + "'", "a column of table " + of_.name);
+    if (found == columns.end())
+      refuse("column '" + name + "': unknown", "a column of table " + of_.name);
     if (std::find(columns_.begin(), columns_.end(), &*found) != columns_.end())
       refuse("column '" + name + "' twice", "each column once");
     columns_.push_back(&*found);

@@ -4,7 +4,8 @@
 //   key,customer,note,discount,seal
 //   1,7,"a ""note"", short",0.25,00ff
 //
-// The key's column is the first, and its name is "key". An empty cell is null, "" is an empty text.
+// dump writes the column "key" first. load accepts it at any place. An empty cell is null, "" is an
+// empty text.
 // Texts are written as their bytes, bytes as hexadecimal digits.
 //
 // Thread-safety: any thread.
@@ -24,8 +25,8 @@ namespace elidex::cli {
 [[nodiscard]] std::string csv_header(const stored_tables::table& about);
 [[nodiscard]] std::string csv_row(const stored_key& key, const db::row& row);
 
-/// Reads rows of a table whose columns come in the order of a header. Columns that the header lacks
-/// are null, 0 or empty.
+/// Reads rows by a header, which names the columns in any order. Columns that the header lacks
+/// become null, 0 or empty.
 class csv_row_reader {
  public:
   /// Throws std::runtime_error if the header has no column "key", an unknown one, or one twice.

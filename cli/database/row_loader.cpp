@@ -55,7 +55,8 @@ class row_writer {
 
 void begin_table(row_writer& rows, stored_tables& into, const ordered_json& read) {
   if (!read["table"].is_string() || !read.contains("key") || !read["key"].is_string())
-    throw std::runtime_error("a table (expected \"table\", \"key\" and \"columns\")");
+    throw std::runtime_error(
+        "an incomplete table (expected \"table\" and \"key\", which are strings, and \"columns\")");
   const auto name = read["table"].get<std::string>();
   const auto key_type = read["key"].get<std::string>();
   const db::schema columns = columns_of_json(read);
@@ -95,7 +96,7 @@ std::uint64_t load_json_lines(stored_tables& into, std::istream& from) {
       }
     } catch (const ordered_json::exception&) {
       throw std::runtime_error(at_line(line) +
-                               "not a line of a dump (expected JSON that dump writes)");
+                               "not JSON of a dump (expected a line that 'elidex db dump' writes)");
     } catch (const std::exception& error) {
       throw std::runtime_error(at_line(line) + error.what());
     }

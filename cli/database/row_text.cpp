@@ -153,7 +153,7 @@ ordered_json value_json(const db::row& row, const db::column_definition& column)
 }
 
 void set_value(db::row& row, const db::column_definition& column, const ordered_json& value) {
-  const std::string what = "column " + column.name;
+  const std::string what = "column " + column.name + ": wrong value";
   if (value.is_null()) {
     row.set(column.name, std::nullopt);
     return;
@@ -270,14 +270,15 @@ db::schema columns_of_json(const ordered_json& table) {
 }
 
 stored_key key_of_json(const ordered_json& key, const stored_tables::table& of) {
-  if (of.key_type == "string") return text_of_json("a key", key);
-  if (!key.is_number_integer()) refuse("a key", "a whole number");
+  if (of.key_type == "string") return text_of_json("a key of the wrong type", key);
+  if (!key.is_number_integer()) refuse("a key of the wrong type", "a whole number");
   if (of.key_type.starts_with("uint")) {
-    if (!key.is_number_unsigned()) refuse("a key", "a whole number that is not negative");
+    if (!key.is_number_unsigned())
+      refuse("a key of the wrong type", "a whole number that is not negative");
     return key.get<std::uint64_t>();
   }
   if (key.is_number_unsigned() && key.get<std::uint64_t>() > INT64_MAX)
-    refuse("a key", "a number of type " + of.key_type);
+    refuse("a key of the wrong type", "a number of type " + of.key_type);
   return key.get<std::int64_t>();
 }
 
@@ -287,7 +288,8 @@ void set_values(db::row& row, const ordered_json& values, const stored_tables::t
   for (const auto& [name, value] : values.items()) {
     const auto found = std::find_if(columns.begin(), columns.end(),
                                     [&](const auto& column) { return column.name == name; });
-    if (found == columns.end()) refuse("column " + name, "a column of table " + of.name);
+    if (found == columns.end())
+      refuse("column " + name + ": unknown", "a column of table " + of.name);
     set_value(row, *found, value);
   }
 }

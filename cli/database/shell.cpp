@@ -29,12 +29,12 @@ constexpr std::string_view help =
     "count TABLE              the number of its rows\n"
     "get TABLE KEY            the row with this key\n"
     "scan TABLE [KEY [N]]     N rows (10 if not given) from this key on, or from the first\n"
-    "put TABLE KEY {...}      inserts a row, or changes these columns of it (--write)\n"
-    "erase TABLE KEY          erases the row (--write)\n"
+    "put TABLE KEY {...}      inserts a row, or changes the named columns (needs --write)\n"
+    "erase TABLE KEY          erases the row (needs --write)\n"
     "help                     this text\n"
     "quit                     ends the shell, as the end of the input does\n"
-    "A table or key with blanks is a JSON string: \"open orders\". A row is JSON: {\"owner\": "
-    "\"Ada\"}\n";
+    "Write a table or key with blanks as a JSON string: \"open orders\".\n"
+    "Write a row as a JSON object: {\"owner\": \"Ada\"}.\n";
 
 [[noreturn]] void refuse(const std::string& what, const std::string& expected) {
   throw std::runtime_error(what + " (expected " + expected + ")");
@@ -55,13 +55,13 @@ class words {
     if (end >= rest_.size())
       refuse("a quote is not closed", "\" at the end of " + std::string(what));
     const ordered_json text = ordered_json::parse(rest_.substr(0, end + 1), nullptr, false);
-    if (text.is_discarded()) refuse("text in quotes that is no JSON string", what);
+    if (text.is_discarded()) refuse("text in quotes that is not a JSON string", what);
     take(end + 1);
     return text.get<std::string>();
   }
   std::string_view rest() const noexcept { return rest_; }
   void end() const {
-    if (!rest_.empty()) refuse("'" + std::string(rest_) + "' behind the command", "its end");
+    if (!rest_.empty()) refuse("'" + std::string(rest_) + "' after the last argument", "nothing");
   }
 
  private:
@@ -98,7 +98,8 @@ class shell {
     }
     std::vector<std::string> names{"quit"};
     for (const command& one : commands) names.emplace_back(one.name);
-    throw std::runtime_error("unknown command '" + name + "' (expected a command of 'help')" +
+    throw std::runtime_error("unknown command '" + name +
+                             "' (expected a command that 'help' lists)" +
                              bench::did_you_mean(name, names));
   }
 
@@ -150,7 +151,7 @@ class shell {
     const auto& table = next_table(rest);
     const stored_key key = next_key(rest, table);
     const ordered_json values = ordered_json::parse(rest.rest(), nullptr, false);
-    if (!values.is_object()) refuse("a row that is not JSON", "{\"column\": value, ...}");
+    if (!values.is_object()) refuse("a row that is not a JSON object", "{\"column\": value, ...}");
     db::row row = in_.get(table.name, key).value_or(db::row(table.columns));
     set_values(row, values, table);
     in_.upsert(table.name, {{key, row}});

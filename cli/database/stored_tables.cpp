@@ -144,8 +144,8 @@ const stored_tables::table& stored_tables::create(const std::string& name,
     if (name_of_key_type<Key>() == key_type) made = &add(db_->create_table<Key>(name, columns));
   });
   if (made == nullptr)
-    throw bench::bad_input("table " + name + ": keys of type '" + key_type +
-                           "' (expected string, or int8 to int64, or uint8 to uint64)");
+    throw bench::bad_input("table " + name + ": unknown key type '" + key_type +
+                           "' (expected string, int8 to int64, or uint8 to uint64)");
   return *made;
 }
 

@@ -47,12 +47,13 @@ class stored_tables {
   [[nodiscard]] std::vector<table> tables() const;
   /// Null if there is none.
   [[nodiscard]] const table* find(std::string_view name) const;
-  /// In the order of keys, at one moment. Returns the number of rows.
+  /// Visits the rows in the order of their keys, in one snapshot. Returns their number.
   std::uint64_t scan(std::string_view name, const row_reader& fn) const;
   /// The same from a key on (null: from the first one), until fn returns false.
   std::uint64_t scan_from(std::string_view name, const stored_key* from,
                           const row_visitor& fn) const;
-  /// The row with this key. Throws what upsert() throws for a key, as scan_from() and erase() do.
+  /// Returns the row with this key, or std::nullopt. For a key of the wrong type, get(),
+  /// scan_from() and erase() throw what upsert() throws.
   [[nodiscard]] std::optional<db::row> get(std::string_view name, const stored_key& key) const;
   /// Throws bench::bad_input for an unknown type of keys, and db::schema_mismatch.
   const table& create(const std::string& name, const std::string& key_type,

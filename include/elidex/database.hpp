@@ -105,16 +105,16 @@
 //   forked_child           see fork() below
 // Others:
 //   log_error              of elidex::db, from open(): a damaged directory, another version of the
-//                          format, or files that are compressed by a method which this build
-//                          lacks; problem() says which (a db::log_problem)
+//                          format, or compressed files if the library was built without the
+//                          method; problem() says which (a db::log_problem)
 //   lock_refused           of elidex::db: a transaction under two-phase locking must end
 //                          (docs/DATABASE.md). Not a std::exception
 //   std::bad_alloc
 //   std::length_error      more than 512 threads
 //   std::out_of_range      a key outside the table's key type, also as `from` or `to` of a scan.
 //                          Bounds of bounds.hpp may be outside
-//   std::invalid_argument  a key of more than 64 KiB, or a compression that the library was built
-//                          without
+//   std::invalid_argument  a key of more than 64 KiB. From open(): a value of `compress` that the
+//                          library was built without
 //   std::logic_error       a transaction inside a transaction
 //   std::system_error      with a directory: the log failed, and nothing commits afterwards
 // All but the last leave the database unchanged. If transact() throws std::system_error because it

@@ -124,10 +124,10 @@ TEST_F(db_command, LoadNamesTheLine) {
   const std::string table = R"({"table":"t","key":"int8","columns":[{"name":"a","type":"int8"},)"
                             R"({"name":"b","type":"text"}]})"
                             "\n";
-  EXPECT_THAT(refused("{"), HasSubstr("line 1: not a line of a dump"));
+  EXPECT_THAT(refused("{"), HasSubstr("line 1: not JSON of a dump"));
   EXPECT_THAT(refused(R"({"key":1,"row":{}})"), HasSubstr("line 1: a row before the first table"));
   EXPECT_THAT(refused(R"({"table":"t","key":"float","columns":[{"name":"a","type":"int8"}]})"),
-              HasSubstr("line 1: table t: keys of type 'float'"));
+              HasSubstr("line 1: table t: unknown key type 'float'"));
   EXPECT_THAT(refused(R"({"table":"t","key":"int8","columns":[{"name":"a","type":"int9"}]})"),
               HasSubstr("line 1: column a: unknown \"type\""));
   EXPECT_THAT(refused(R"({"table":"t","key":"int8","layout":"","row_bytes":99999999999999})"),
@@ -253,12 +253,12 @@ TEST_F(db_command, ShellLooksUpAndChangesRows) {
   EXPECT_THAT(error("gt orders 1"), HasSubstr("line 1: unknown command 'gt'"));
   EXPECT_THAT(error("get order 1"), HasSubstr("Did you mean 'orders'?"));
   EXPECT_THAT(error("get orders"), HasSubstr("the command ends here (expected a key)"));
-  EXPECT_THAT(error("get orders 1 2"), HasSubstr("'2' behind the command"));
+  EXPECT_THAT(error("get orders 1 2"), HasSubstr("'2' after the last argument"));
   EXPECT_THAT(error("get orders -1"), HasSubstr("a key"));
   EXPECT_THAT(error("get \"small keys\" 300"), HasSubstr("no key of its table"));
   EXPECT_THAT(error("get \"small keys"), HasSubstr("a quote is not closed"));
   EXPECT_THAT(error("put orders 1 {}"), HasSubstr("the shell only reads"));
-  EXPECT_THAT(error("put orders 1 {", " --write"), HasSubstr("a row that is not JSON"));
+  EXPECT_THAT(error("put orders 1 {", " --write"), HasSubstr("a row that is not a JSON object"));
   EXPECT_THAT(error("put orders 1 {\"x\": 1}", " --write"), HasSubstr("column x"));
   EXPECT_EQ(shell("put orders 1 {\"note\": \"new\"}\nput orders 9 {}\nerase orders 2\n", " --write")
                 .status,

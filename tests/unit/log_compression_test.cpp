@@ -186,9 +186,10 @@ TEST_F(Compression, DamageIsFoundOrHarmless) {
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
     byte_buffer back;
     try {
-      static_cast<void>(decompress(bytes_of(flipped), back));  // the caller has checked a checksum
+      static_cast<void>(
+          decompress(bytes_of(flipped), back));  // any result is right: recovery checks a CRC
     } catch (const std::bad_alloc&) {
-      // A size that no memory has.
+      // The damaged size is larger than the memory.
     }
   }
   for (std::size_t size = 0; size < packed.size(); ++size) {
@@ -211,7 +212,7 @@ std::string text_of_page(std::uint64_t number) {
   return text;
 }
 
-// Writes all pages, and checks them after each of two more openings.
+// Writes all pages in transactions of 100, and then a checkpoint if asked.
 void write_pages(const std::string& directory, compression compressed, bool with_checkpoint) {
   database db;
   auto& table = db.create_table<std::uint64_t, page>("pages");
@@ -250,7 +251,7 @@ TEST_F(Compression, FilesAreShorterAndComeBack) {
     EXPECT_LT(bytes_in(packed) * 4, bytes_in(plain));
     expect_pages(plain);
     expect_pages(packed);
-    // Each directory goes on in the other form.
+    // Each directory continues with the other setting.
     write_pages(plain, compression::zstd, false);
     write_pages(packed, compression::none, false);
     expect_pages(plain);

@@ -57,7 +57,7 @@ struct sample_form {
 // Some groups with two workers' transactions, over some segments.
 sample_log sample(const sample_form& form) {
   sample_log made;
-  // Blocks with less are not compressed.
+  // Shorter blocks are not compressed, so each row is padded.
   const bool compresses = form.compressed != compression::none && is_built_with(form.compressed);
   const std::string padding(compresses ? 600 : 0, '-');
   const auto directory = made.disk.directory();

@@ -398,7 +398,8 @@ TEST(Recovery, RefusesOtherVersions) {
   for (const bool with_checkpoint : {false, true}) {
     for (const std::string& name : small_log(with_checkpoint).names()) {
       faulty_disk disk = small_log(with_checkpoint);
-      for (const std::uint32_t version : {internal::log_version + 1, internal::log_version_least - 1}) {
+      for (const std::uint32_t version :
+           {internal::log_version + 1, internal::log_version_least - 1}) {
         set_version(disk.bytes(name), version);
         const std::string what = problem_of(log_problem::other_version,
                                             [&] { logged_store refused(*disk.directory()); });

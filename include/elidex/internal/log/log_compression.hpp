@@ -39,7 +39,9 @@ class block_compressor {
   std::unique_ptr<state> state_;
 };
 
-// Returns false if the bytes are not what compress() returned.
+// Returns false if the bytes are not one whole zstd frame that contains the size of its content, or
+// if the library was built without zstd. The caller checks a CRC first, because damaged bytes may
+// decompress to others.
 bool decompress(std::span<const std::byte> packed, byte_buffer& to);
 
 }  // namespace elidex::internal

@@ -151,7 +151,7 @@ T get_number(const std::byte* from) noexcept {
 // --- Files ---
 
 inline constexpr std::uint32_t log_version = 3;
-inline constexpr std::uint32_t log_version_least = 2;  // that this library reads
+inline constexpr std::uint32_t log_version_least = 2;  // the oldest that this library reads
 inline constexpr std::size_t file_header_bytes = 80;
 inline constexpr std::size_t block_header_bytes = 48;
 inline constexpr std::size_t record_header_bytes = 16;
@@ -159,7 +159,8 @@ inline constexpr std::size_t entry_header_bytes = 12;
 inline constexpr std::size_t piece_header_bytes = 4;
 
 enum class file_kind { segment, checkpoint };
-// By which the payloads of a file's blocks may be compressed, each by itself.
+// How the payloads of a file's blocks are compressed, each by itself. A block may also be stored as
+// it is.
 enum class compression : std::uint8_t { none, zstd };
 
 struct file_header {
@@ -194,7 +195,7 @@ parsed_file_header parse_file_header(std::span<const std::byte> bytes, file_kind
 // --- Blocks ---
 
 enum class block_kind : std::uint32_t {
-  records = 1,    // whole transactions; in a checkpoint of version 2 rows
+  records = 1,    // whole transactions; in a checkpoint of version 2, one row each
   end = 2,        // ends a batch or a checkpoint, and counts its blocks
   confirmed = 3,  // has no payload, only the header's durable_group
   rows = 4,       // of one table, in a checkpoint
@@ -285,7 +286,8 @@ class record_reader {
 
 // --- Rows: what a checkpoint has of one table ---
 
-// Appends rows to a payload.
+// Appends rows to the payload of a block. All rows of a payload belong to one table. If
+// must_begin() returns true, the caller writes the block and clears the buffer before append().
 class row_writer {
  public:
   // Throws std::length_error if the key or the row is too long, or std::bad_alloc. Then the buffer

@@ -73,8 +73,10 @@ struct storage_options {
   std::uint64_t checkpoint_bytes = std::uint64_t{256} << 20;
   // The same when the last one is older than this and something has been logged since. 0: never.
   std::chrono::milliseconds checkpoint_time{0};
-  // How the log and checkpoints that are written from now on are compressed. Other files stay as
-  // they are. A directory with compressed files needs a library that was built with zstd.
+  // How the log, checkpoints and backups that are written from this open() on are compressed. Files
+  // that exist stay as they are, and each open() may choose another value. With zstd, open() throws
+  // std::invalid_argument if the library was built without it. Such a library also refuses the
+  // files (log_error, other_compression).
   compression compress = compression::none;
 };
 
@@ -126,7 +128,7 @@ class storage {
             const table_maker* make);
 
   void assign_number(table_base& made);
-  // Throws if the level is none, or in a child of fork().
+  // Returns the log. Throws if the level is none, or in a child of fork().
   redo_log& log_for(const char* function);
   static std::vector<std::string> files_in(log_directory& directory, std::error_code& error);
   static void remove_backup(log_directory& from) noexcept;

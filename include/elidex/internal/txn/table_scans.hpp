@@ -73,7 +73,7 @@ class table_scans {
   }
 
  private:
-  friend Transaction;  // no other class is derived from it
+  friend Transaction;  // only Transaction may derive from this class
   table_scans() = default;
   Transaction& self() noexcept { return static_cast<Transaction&>(*this); }
 };
