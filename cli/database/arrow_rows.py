@@ -27,6 +27,10 @@ class BadInput(Exception):
     """The request cannot be met."""
 
 
+def first_line(error):
+    return (str(error).splitlines() or ["unknown reason"])[0]
+
+
 def import_pyarrow():
     try:
         import pyarrow
@@ -100,9 +104,19 @@ def writer_for(arrow, kind, file, schema):
     return arrow.ipc.new_file(file, schema)
 
 
+def file_to_write(path):
+    """Returns what to write and, unless that is a device, what it then becomes."""
+    real = os.path.realpath(path)
+    if os.path.isdir(real) or not os.path.isdir(os.path.dirname(real)):
+        raise BadInput(f"--out: {path} cannot be written (expected a file)")
+    if os.path.exists(real) and not os.path.isfile(real):
+        return real, None
+    return f"{real}.{os.getpid()}.tmp", real
+
+
 def dump(flags, arrow):
     command = [flags.elidex, "db", "dump", flags.directory, "--table", flags.table, "--format", "jsonl"]
-    temporary = flags.file + ".tmp"
+    written, final = file_to_write(flags.file)
     with subprocess.Popen(command, stdout=subprocess.PIPE) as rows:
         try:
             first = rows.stdout.readline()
@@ -110,17 +124,18 @@ def dump(flags, arrow):
                 return rows.wait() or 1  # elidex has printed the reason
             table = json.loads(first)
             schema = schema_of(table, arrow)
-            with open(temporary, "wb") as file, writer_for(arrow, flags.format, file, schema) as writer:
+            with (open(written, "wb" if final is None else "xb") as file,
+                  writer_for(arrow, flags.format, file, schema) as writer):
                 for batch in batches_of(rows.stdout, table, schema, arrow):
                     writer.write_batch(batch)
             status = rows.wait()
-            if status == 0:
-                os.replace(temporary, flags.file)
+            if status == 0 and final is not None:
+                os.replace(written, final)
             return status
         finally:
             rows.kill()
-            if os.path.exists(temporary):
-                os.unlink(temporary)
+            if final is not None and os.path.exists(written):
+                os.unlink(written)
 
 
 # --- load ---
@@ -154,18 +169,25 @@ def key_type_of(field, arrow):
     return kind
 
 
+def kept_description(schema):
+    """Returns the description that dump wrote, or None if there is none that fits the columns."""
+    try:
+        table = json.loads((schema.metadata or {})[DESCRIPTION])
+        names = [KEY] + [column["name"] for column in table["columns"]]
+        return table if sorted(names) == sorted(schema.names) else None
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
 def description_of(schema, wanted, arrow):
     """Returns the line that describes the table in a dump."""
+    if len(set(schema.names)) != len(schema.names):
+        raise BadInput("FILE: has two columns of one name (expected different names)")
     if KEY not in schema.names:
         raise BadInput("FILE: has no column 'key' (expected the rows' keys)")
-    kept = (schema.metadata or {}).get(DESCRIPTION)
-    if kept is not None:
-        table = json.loads(kept)
-        names = [KEY] + [column["name"] for column in table["columns"]]
-        if sorted(names) == sorted(schema.names):
-            if wanted:
-                table["table"] = wanted
-            return table
+    table = kept_description(schema)
+    if table is not None:
+        return table | ({"table": wanted} if wanted else {})
     if not wanted:
         raise BadInput("--table: is missing (expected the name of the rows' table)")
     columns = []
@@ -195,8 +217,14 @@ def reading(flags, arrow):
         file = arrow.ipc.open_file(flags.file)
         return file.schema, (file.get_batch(i) for i in range(file.num_record_batches))
     except (OSError, arrow.ArrowInvalid) as error:
-        reason = str(error).splitlines()[0]
-        raise BadInput(f"FILE: '{flags.file}' cannot be read as {flags.format}: {reason}") from None
+        raise BadInput(f"FILE: '{flags.file}' cannot be read as {flags.format}: {first_line(error)}") from None
+
+
+def values_of(batch, name):
+    try:
+        return batch.column(name).to_pylist()
+    except UnicodeDecodeError:
+        raise BadInput(f"FILE: column '{name}' has a text that is not UTF-8 (expected UTF-8, or bytes)") from None
 
 
 def load(flags, arrow):
@@ -208,16 +236,23 @@ def load(flags, arrow):
         try:
             print(json.dumps(table), file=rows.stdin)
             for batch in batches:
-                columns = {name: batch.column(name).to_pylist() for name in (KEY, *names)}
+                columns = {name: values_of(batch, name) for name in (KEY, *names)}
                 for i, key in enumerate(columns[KEY]):
                     values = {name: json_of_value(columns[name][i]) for name in names}
                     print(json.dumps({"key": key, "row": values}), file=rows.stdin)
-            rows.stdin.close()
+            rows.stdin.flush()
         except BrokenPipeError:
             pass  # elidex has printed the reason
+        except arrow.ArrowException as error:
+            rows.kill()
+            raise BadInput(f"FILE: '{flags.file}' is damaged: {first_line(error)}") from None
         except BaseException:
             rows.kill()
             raise
+        try:
+            rows.stdin.close()
+        except BrokenPipeError:
+            pass
         return rows.wait()
 
 
@@ -237,7 +272,7 @@ def main():
         print(f"elidex: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"elidex: {error.filename or flags.file}: {error.strerror or error}", file=sys.stderr)
+        print(f"elidex: {error.filename or flags.file}: {first_line(error.strerror or error)}", file=sys.stderr)
         return 1
 
 

@@ -1,6 +1,8 @@
 // elidex db: looks into a database's directory, writes and reads its rows, checks it and copies it.
 // The directory must not be open in a program that writes to it.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -62,7 +64,11 @@ class output_lines {
  public:
   explicit output_lines(const std::string& file) : name_(file) {
     if (file.empty()) return;
-    own_.reset(std::fopen(unfinished().c_str(), "wb"));
+    std::error_code error;
+    final_ = fs::weakly_canonical(file, error);  // a link stays a link
+    const fs::file_status there = fs::status(final_, error);
+    is_replaced_ = !fs::exists(there) || fs::is_regular_file(there);
+    own_.reset(std::fopen(written_name().c_str(), is_replaced_ ? "wbx" : "wb"));
     if (!own_) throw bench::bad_input("--out: " + file + " cannot be written (expected a file)");
     to_ = own_.get();
   }
@@ -70,7 +76,7 @@ class output_lines {
     if (!own_) return;
     own_.reset();
     std::error_code ignored;
-    fs::remove(unfinished(), ignored);
+    if (is_replaced_) fs::remove(written_name(), ignored);
   }
   output_lines(const output_lines&) = delete;
   output_lines& operator=(const output_lines&) = delete;
@@ -82,22 +88,30 @@ class output_lines {
   void finish() {
     if (std::fflush(to_) != 0) failed();
     if (!own_) return;
-    if (std::fclose(own_.release()) != 0) failed();
     std::error_code error;
-    fs::rename(unfinished(), name_, error);
-    if (error) failed();
+    if (std::fclose(own_.release()) != 0) error = std::make_error_code(std::errc::io_error);
+    if (is_replaced_ && !error) fs::rename(written_name(), final_, error);
+    if (!error) return;
+    std::error_code ignored;
+    if (is_replaced_) fs::remove(written_name(), ignored);
+    failed();
   }
 
  private:
   struct closing {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  std::string unfinished() const { return name_ + ".tmp"; }
+  // A device is written as it is. A file appears under its name when it is whole.
+  std::string written_name() const {
+    return is_replaced_ ? final_.string() + "." + std::to_string(getpid()) + ".tmp" : name_;
+  }
   [[noreturn]] void failed() const {
     throw std::runtime_error((name_.empty() ? "standard output" : name_) + ": cannot be written");
   }
 
   std::string name_;
+  fs::path final_;
+  bool is_replaced_ = false;
   std::unique_ptr<std::FILE, closing> own_;
   std::FILE* to_ = stdout;
 };
@@ -247,6 +261,8 @@ int dump_command(const database_flags& flags) {
 void check_csv_flags(const database_flags& flags) {
   if (flags.table.empty())
     throw bench::bad_input("--table: is missing (expected the name of the rows' table)");
+  if (!stored_tables::is_key_type(flags.key))
+    refuse("--key", flags.key, "is no type of keys", "string, int8 to int64, or uint8 to uint64");
   if (!flags.columns.empty()) {
     static_cast<void>(columns_of_text(flags.columns));
   } else if (!fs::exists(flags.directory)) {

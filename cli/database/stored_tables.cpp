@@ -91,6 +91,14 @@ stored_tables::stored_tables(const std::string& directory, use as)
 }
 stored_tables::~stored_tables() = default;
 
+bool stored_tables::is_key_type(std::string_view name) {
+  bool found = false;
+  database::for_each_key_type([&]<class Key>(std::type_identity<Key>) {
+    found = found || name_of_key_type<Key>() == name;
+  });
+  return found;
+}
+
 std::vector<stored_tables::table> stored_tables::tables() const {
   std::vector<table> all;
   all.reserve(entries_.size());

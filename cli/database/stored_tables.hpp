@@ -42,6 +42,7 @@ class stored_tables {
   stored_tables(const std::string& directory, use as);
   ~stored_tables();
 
+  [[nodiscard]] static bool is_key_type(std::string_view name);
   [[nodiscard]] const db::recovered_log& found() const noexcept { return *found_; }
   // In the order of their names.
   [[nodiscard]] std::vector<table> tables() const;

@@ -145,7 +145,18 @@ TEST_F(db_command, DumpWritesAFileThatIsWhole) {
   EXPECT_EQ(text_of(path("shop.jsonl")), run("db dump " + path("shop")).out);
   refused("db dump " + path("shop") + " --table orders --out " + path("no/such/file.csv"), "--out");
   refused("db dump " + path("shop") + " --table orders --format parquet", "--out: is missing");
-  EXPECT_FALSE(std::filesystem::exists(path("shop.jsonl.tmp")));
+  // A device is written, and not replaced. A link stays a link.
+  EXPECT_EQ(run("db dump " + path("shop") + " --out /dev/stdout").out, text_of(path("shop.jsonl")));
+  EXPECT_EQ(run("db dump " + path("shop") + " --out /dev/full").status, 1);
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+  std::filesystem::create_symlink(file("target", "before"), path("link"));
+  EXPECT_EQ(run("db dump " + path("shop") + " --out " + path("link")).status, 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
+  EXPECT_EQ(text_of(path("target")), text_of(path("shop.jsonl")));
+  EXPECT_EQ(run("db dump " + path("shop") + " --table plains --out " + path("shop")).status, 2);
+  for (const auto& one : std::filesystem::directory_iterator(path("."))) {
+    EXPECT_NE(one.path().extension(), ".tmp");
+  }
 }
 
 TEST_F(db_command, CsvIsReadAsItIsWritten) {
@@ -191,6 +202,9 @@ TEST_F(db_command, CsvErrorsNameTheLine) {
           "--columns: is missing");
   refused("db load " + path("new") + " " + path("good.csv") + " --table t --columns 'a int9'",
           "--columns: 'a int9'");
+  refused(
+      "db load " + path("new") + " " + path("good.csv") + " --table t --columns 'a text' --key x",
+      "--key: 'x'");
   EXPECT_FALSE(std::filesystem::exists(path("new")));
 }
 
