@@ -3,7 +3,6 @@
 #if defined(ELIDEX_HAS_ZSTD)
 #  include <zstd.h>
 
-#  include <limits>
 #  include <new>
 #endif
 
@@ -24,6 +23,8 @@ namespace {
 constexpr std::size_t payload_bytes_min = 512;
 // Chosen. A block that would become less than 1/16 shorter is not worth the time to decompress it.
 constexpr std::size_t saved_part_min = 16;
+// More than a frame can expand to: at most 128 KiB for each block of 4 bytes.
+constexpr std::size_t expansion_max = std::size_t{1} << 16U;
 // The fastest of zstd's regular levels. The logger compresses while commits wait.
 constexpr int level = 1;
 
@@ -57,7 +58,7 @@ std::span<const std::byte> block_compressor::compress(std::span<const std::byte>
 bool decompress(std::span<const std::byte> packed, byte_buffer& to) {
   const unsigned long long bytes = ZSTD_getFrameContentSize(packed.data(), packed.size());
   if (bytes == ZSTD_CONTENTSIZE_UNKNOWN || bytes == ZSTD_CONTENTSIZE_ERROR) return false;
-  if (bytes > std::numeric_limits<std::size_t>::max() / 2) return false;
+  if (bytes / expansion_max > packed.size()) return false;
   to.clear();
   const auto wanted = static_cast<std::size_t>(bytes);
   std::byte* const begin = to.grow(wanted);

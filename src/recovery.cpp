@@ -161,6 +161,9 @@ class reader {
     if (counts.blocks != seen.blocks || counts.payload_bytes != seen.payload_bytes)
       file.damaged(next.header.offset, "blocks are missing");
     if (next.end() != file.size()) file.damaged(next.end(), "something lies behind the end");
+    if (counts.last_group < last_row_group_ ||
+        counts.last_group > group_of_stamp(~std::uint64_t{0}) / 2)
+      file.damaged(next.header.offset, "rows of later groups than it says, or impossible groups");
     log_reaches_ = counts.durable_group;
     last_group_seen_ = std::max({replay_from_, counts.durable_group, counts.last_group});
   }
@@ -174,6 +177,7 @@ class reader {
       if (status == record_reader::parse_status::malformed ||
           entry.operation != log_operation::upsert)
         file.damaged(rows.header.offset, "not the rows of a checkpoint");
+      last_row_group_ = std::max(last_row_group_, group_of_stamp(entry.stamp));
       apply_(entry);
       ++found_.checkpoint_rows;
     }
@@ -373,7 +377,8 @@ class reader {
   recovered_log found_;
   std::uint64_t replay_from_ = 0;
   std::uint64_t first_segment_ = 1;
-  std::uint64_t log_reaches_ = 0;  // by the checkpoint
+  std::uint64_t log_reaches_ = 0;     // by the checkpoint
+  std::uint64_t last_row_group_ = 0;  // of the checkpoint's rows
   std::uint64_t whole_group_ = 0;
   std::uint64_t last_group_seen_ = 0;
   std::vector<log_entry> entries_;  // of one batch

@@ -13,6 +13,7 @@
 namespace elidex::cli {
 namespace {
 
+constexpr std::size_t cells_max = 65'536;
 constexpr std::size_t row_bytes_max = std::size_t{64} << 20;
 constexpr std::size_t piece_bytes = std::size_t{64} << 10;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
@@ -86,6 +87,7 @@ class row_reader {
   static void on_cell(void* text, std::size_t size, void* self) {
     auto& reader = *static_cast<row_reader*>(self);
     reader.guarded([&] {
+      if (reader.cells_.size() == cells_max) reader.refuse("a row of more than 65536 cells");
       if (text == nullptr) {
         reader.cells_.emplace_back();
       } else {

@@ -10,6 +10,7 @@
 // Thread-safety: a function without state.
 // Errors: the rows before an error have been visited.
 //   std::runtime_error  "line N: ..." for a misplaced quote, or a row of more than 64 MiB
+//                       or 65,536 cells
 //   others              what fn throws
 
 #include <cstdint>

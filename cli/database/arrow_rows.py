@@ -57,6 +57,8 @@ def arrow_types(arrow):
 
 def schema_of(table, arrow):
     types = arrow_types(arrow)
+    if not all(isinstance(column["name"], str) for column in table["columns"]):
+        raise BadInput("--table: a column's name is not UTF-8 (expected UTF-8, which Arrow requires)")
     if any(column["name"] == KEY for column in table["columns"]):
         raise BadInput(f"--table: '{table['table']}' has a column 'key', and the rows' keys have that name "
                        "(expected another table)")
@@ -115,7 +117,10 @@ def file_to_write(path):
 
 
 def dump(flags, arrow):
-    command = [flags.elidex, "db", "dump", flags.directory, "--table", flags.table, "--format", "jsonl"]
+    command = [flags.elidex, "db", "dump", "--format=jsonl"]
+    if flags.table:
+        command.append("--table=" + flags.table)
+    command += ["--", flags.directory]
     written, final = file_to_write(flags.file)
     with subprocess.Popen(command, stdout=subprocess.PIPE) as rows:
         try:
@@ -231,13 +236,17 @@ def load(flags, arrow):
     schema, batches = reading(flags, arrow)
     table = description_of(schema, flags.table, arrow)
     names = [column["name"] for column in table["columns"]]
-    command = [flags.elidex, "db", "load", flags.directory, "-", "--format", "jsonl"]
+    command = [flags.elidex, "db", "load", "--format=jsonl", "--", flags.directory, "-"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, text=True, encoding="utf-8") as rows:
         try:
             print(json.dumps(table), file=rows.stdin)
+            row = 0
             for batch in batches:
                 columns = {name: values_of(batch, name) for name in (KEY, *names)}
                 for i, key in enumerate(columns[KEY]):
+                    row += 1
+                    if key is None:
+                        raise BadInput(f"FILE: row {row} has no key (expected a key in each row)")
                     values = {name: json_of_value(columns[name][i]) for name in names}
                     print(json.dumps({"key": key, "row": values}), file=rows.stdin)
             rows.stdin.flush()

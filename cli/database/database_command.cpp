@@ -198,10 +198,11 @@ int run_arrow_script(const char* direction, const database_flags& flags, const s
   std::error_code error;
   const fs::path script = data_path("cli/database/arrow_rows.py");
   if (!fs::exists(script, error)) throw std::runtime_error(script.string() + " is missing");
-  std::vector<std::string> command{
-      python(),        script.string(), direction, (program_directory() / "elidex").string(),
-      flags.directory, format,          file};
-  if (!flags.table.empty()) command.insert(command.end(), {"--table", flags.table});
+  std::vector<std::string> command{python(), script.string()};
+  if (!flags.table.empty()) command.push_back("--table=" + flags.table);
+  // A name may begin with a hyphen.
+  command.insert(command.end(), {"--", direction, (program_directory() / "elidex").string(),
+                                 flags.directory, format, file});
   const int status = run_program(command);
   if (status == status_not_started)
     throw std::runtime_error(python_not_started("db", command.front()));
@@ -211,10 +212,11 @@ int run_arrow_script(const char* direction, const database_flags& flags, const s
 // The tables that a dump has: all, or the one of --table.
 std::vector<stored_tables::table> chosen_tables(const stored_tables& in,
                                                 const database_flags& flags) {
-  const auto all = in.tables();
+  auto all = in.tables();
   if (flags.table.empty()) return all;
   if (const stored_tables::table* const one = in.find(flags.table)) return {*one};
   std::vector<std::string> names;
+  names.reserve(all.size());
   for (const auto& one : all) names.push_back(one.name);
   refuse_value("--table", flags.table, "a table that 'elidex db info' lists", names);
 }

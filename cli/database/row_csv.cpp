@@ -112,15 +112,15 @@ std::pair<stored_key, db::row> csv_row_reader::row(const csv_cells& cells) const
   if (cells.size() != columns_.size())
     refuse(std::to_string(cells.size()) + (cells.size() == 1 ? " cell" : " cells"),
            std::to_string(columns_.size()) + ", as in the header");
-  if (!cells[key_]) refuse("an empty cell as key", "a key; \"\" is the empty text");
-  const std::string& key = *cells[key_];
+  const auto& key = cells[key_];
+  if (!key) refuse("an empty cell as key", "a key; \"\" is the empty text");
   std::pair<stored_key, db::row> made(
-      key_of_json(of_.key_type == "string" ? ordered_json(key) : integer_json(key), of_),
+      key_of_json(of_.key_type == "string" ? ordered_json(*key) : integer_json(*key), of_),
       db::row(of_.columns));
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (columns_[i] == nullptr) continue;
-    set_value(made.second, *columns_[i],
-              cells[i] ? json_of_cell(*columns_[i], *cells[i]) : ordered_json());
+    const auto& cell = cells[i];
+    set_value(made.second, *columns_[i], cell ? json_of_cell(*columns_[i], *cell) : ordered_json());
   }
   return made;
 }

@@ -54,10 +54,10 @@ class row_writer {
 };
 
 void begin_table(row_writer& rows, stored_tables& into, const ordered_json& read) {
-  if (!read["table"].is_string() || !read.contains("key") || !read["key"].is_string())
+  if (!read.contains("key") || !read["key"].is_string())
     throw std::runtime_error(
-        "an incomplete table (expected \"table\" and \"key\", which are strings, and \"columns\")");
-  const auto name = read["table"].get<std::string>();
+        "an incomplete table (expected \"table\", \"key\", which is a string, and \"columns\")");
+  const std::string name = text_of_json("the name of a table", read["table"]);
   const auto key_type = read["key"].get<std::string>();
   const db::schema columns = columns_of_json(read);
   const stored_tables::table* table = into.find(name);
@@ -98,7 +98,7 @@ std::uint64_t load_json_lines(stored_tables& into, std::istream& from) {
       throw std::runtime_error(at_line(line) +
                                "not JSON of a dump (expected a line that 'elidex db dump' writes)");
     } catch (const std::exception& error) {
-      throw std::runtime_error(at_line(line) + error.what());
+      throw std::runtime_error(at_line(line) + reason_of(error));
     }
   }
   return rows.finish();
@@ -116,7 +116,7 @@ std::uint64_t load_csv(stored_tables& into, const stored_tables::table& table, s
         rows.add(reader->row(cells));
       }
     } catch (const std::exception& error) {
-      throw std::runtime_error(at_line(line) + error.what());
+      throw std::runtime_error(at_line(line) + reason_of(error));
     }
   });
   if (!reader) throw std::runtime_error("no header (expected a first row with the columns' names)");

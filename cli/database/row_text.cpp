@@ -60,13 +60,6 @@ ordered_json text_json(std::string_view text) {
   if (is_utf8(value)) return value;
   return {{"hex", hex_of(text)}};
 }
-std::string text_of_json(const std::string& what, const ordered_json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_object() && value.size() == 1 && value.contains("hex") && value["hex"].is_string())
-    return bytes_of_hex(what, value["hex"].get<std::string>());
-  refuse(what, "a string, or {\"hex\": \"...\"}");
-}
-
 ordered_json real_json(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value < 0 ? "-Infinity" : "Infinity";
@@ -104,8 +97,8 @@ column_type type_of_json(const std::string& what, const ordered_json& name) {
 
 // One item of --columns.
 db::column_definition column_of_text(std::string_view text) {
-  const auto refuse_item = [&](const std::string& expected) {
-    throw bench::bad_input("--columns: '" + std::string(text) + "' (expected " + expected + ")");
+  const auto wrong = [&](const std::string& expected) {
+    return bench::bad_input("--columns: '" + std::string(text) + "' (expected " + expected + ")");
   };
   db::column_definition column;
   std::string_view rest = text;
@@ -114,24 +107,38 @@ db::column_definition column_of_text(std::string_view text) {
     rest.remove_suffix(std::string_view(" null").size());
   }
   const std::size_t space = rest.rfind(' ');
-  if (space == std::string_view::npos || space == 0) refuse_item("NAME TYPE, or NAME TYPE null");
+  if (space == std::string_view::npos || space == 0) throw wrong("NAME TYPE, or NAME TYPE null");
   column.name = rest.substr(0, space);
   std::string_view type = rest.substr(space + 1);
   if (const std::size_t open = type.find('('); open != std::string_view::npos) {
-    const std::string_view number = type.substr(open + 1);
-    const char* const end = number.data() + number.size();
-    const auto [behind, error] = std::from_chars(number.data(), end, column.text_bytes_max);
-    if (error != std::errc() || std::string_view(behind, end) != ")")
-      refuse_item("a number of bytes in parentheses");
+    const char* const end = type.data() + type.size();
+    const auto [behind, error] =
+        std::from_chars(type.data() + open + 1, end, column.text_bytes_max);
+    if (error != std::errc() || end - behind != 1 || *behind != ')')
+      throw wrong("a number of bytes in parentheses");
     type = type.substr(0, open);
   }
   const auto known = type_of_name(type);
-  if (!known) refuse_item(std::string("a type: ") + type_names);
+  if (!known) throw wrong(std::string("a type: ") + type_names);
   column.type = *known;
   return column;
 }
 
 }  // namespace
+
+std::string text_of_json(const std::string& what, const ordered_json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_object() && value.size() == 1 && value.contains("hex") && value["hex"].is_string())
+    return bytes_of_hex(what, value["hex"].get<std::string>());
+  refuse(what, "a string, or {\"hex\": \"...\"}");
+}
+
+std::string reason_of(const std::exception& error) {
+  constexpr std::string_view library = "elidex: ";
+  std::string_view text = error.what();
+  if (text.starts_with(library)) text.remove_prefix(library.size());
+  return std::string(text);
+}
 
 ordered_json value_json(const db::row& row, const db::column_definition& column) {
   if (row.is_null(column.name)) return nullptr;
@@ -262,7 +269,11 @@ db::schema columns_of_json(const ordered_json& table) {
     db::column_definition column;
     column.name = text_of_json("the name of a column", one["name"]);
     column.type = type_of_json("column " + column.name, one["type"]);
-    column.text_bytes_max = one.value("bytes_max", std::size_t{0});
+    if (one.contains("bytes_max")) {
+      if (!one["bytes_max"].is_number_unsigned())
+        refuse("column " + column.name + ": \"bytes_max\"", "a whole number that is not negative");
+      column.text_bytes_max = one["bytes_max"].get<std::size_t>();
+    }
     column.nullable = one.value("nullable", false);
     columns.push_back(std::move(column));
   }

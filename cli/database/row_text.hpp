@@ -11,6 +11,7 @@
 // Thread-safety: any thread.
 // Errors: std::runtime_error with a reason, for JSON that does not fit its table.
 
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -31,6 +32,11 @@ namespace elidex::cli {
 
 /// The columns that table_json() wrote, or that a person did.
 [[nodiscard]] db::schema columns_of_json(const nlohmann::ordered_json& table);
+/// A text, or {"hex": "..."}. The error message begins with `what`.
+[[nodiscard]] std::string text_of_json(const std::string& what,
+                                       const nlohmann::ordered_json& value);
+/// The error's message without the library's name in front.
+[[nodiscard]] std::string reason_of(const std::exception& error);
 [[nodiscard]] stored_key key_of_json(const nlohmann::ordered_json& key,
                                      const stored_tables::table& of);
 void set_value(db::row& row, const db::column_definition& column,

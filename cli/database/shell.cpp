@@ -180,7 +180,7 @@ class shell {
                              bench::did_you_mean(name, names));
   }
   static stored_key next_key(words& rest, const stored_tables::table& table) {
-    const std::string word = rest.next("a key");
+    std::string word = rest.next("a key");
     if (table.key_type == "string") return word;
     return key_of_json(ordered_json::parse(word, nullptr, false), table);
   }
@@ -213,7 +213,8 @@ int run_shell(stored_tables& in, std::istream& commands, bool may_write) {
       if (!one.run(text)) break;
     } catch (const std::exception& error) {
       std::fprintf(stderr, "elidex: %s%s\n",
-                   prompts ? "" : ("line " + std::to_string(line) + ": ").c_str(), error.what());
+                   prompts ? "" : ("line " + std::to_string(line) + ": ").c_str(),
+                   reason_of(error).c_str());
       if (!prompts) {
         status = 1;
         break;
