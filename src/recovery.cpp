@@ -83,11 +83,11 @@ struct block {
 };
 
 // Returns false if no whole block is there before `limit`. The payload is decompressed.
-bool read_block(const input& file, std::uint64_t offset, std::uint64_t limit, std::uint32_t seed,
-                block& to) {
+bool read_block(const input& file, std::uint64_t offset, std::uint64_t limit,
+                const parsed_file_header& of, block& to) {
   if (offset > limit || limit - offset < block_header_bytes) return false;
   file.read(offset, block_header_bytes, to.payload);
-  const auto header = parse_block_header(to.payload.bytes(), offset, seed);
+  const auto header = parse_block_header(to.payload.bytes(), offset, of.crc);
   if (!header || header->payload_bytes > limit - offset - block_header_bytes) return false;
   to.header = *header;
   file.read(offset + block_header_bytes, header->payload_bytes, to.payload);
@@ -96,7 +96,8 @@ bool read_block(const input& file, std::uint64_t offset, std::uint64_t limit, st
     return false;
   if (!header->compressed) return true;
   byte_buffer unpacked;
-  if (!decompress(to.payload.bytes(), unpacked)) file.damaged(offset, "it cannot be decompressed");
+  if (of.header.compressed == compression::none || !decompress(to.payload.bytes(), unpacked))
+    file.damaged(offset, "it cannot be decompressed");
   to.payload = std::move(unpacked);
   return true;
 }
@@ -144,7 +145,7 @@ class reader {
     end_counts seen;
     block next;
     for (std::uint64_t offset = file_header_bytes;; offset = next.end()) {
-      if (!read_block(file, offset, file.size(), parsed.crc, next))
+      if (!read_block(file, offset, file.size(), parsed, next))
         file.damaged(offset, "no whole block");
       if (next.header.kind == block_kind::end) break;
       if (next.header.kind == block_kind::rows) {
@@ -301,7 +302,7 @@ class reader {
     std::uint64_t group = 0;  // of the batch that has begun, or 0
     block next;
     for (std::uint64_t offset = whole;
-         read_block(segment.file, offset, limit, segment.parsed.crc, next); offset = next.end()) {
+         read_block(segment.file, offset, limit, segment.parsed, next); offset = next.end()) {
       const block_header& header = next.header;
       if (header.durable_group > whole_group_)
         segment.file.damaged(offset, "groups are missing before it");

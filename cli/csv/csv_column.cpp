@@ -1,12 +1,10 @@
 #include "cli/csv/csv_column.hpp"
 
-#include <csv.h>
 #include <utf8proc.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <exception>
 #include <fstream>
 #include <istream>
 #include <limits>
@@ -17,6 +15,7 @@
 #include "bench/support/bad_input.hpp"
 #include "bench/support/input_file.hpp"
 #include "bench/support/near_match.hpp"
+#include "cli/csv/csv_parser.hpp"
 
 namespace elidex::cli {
 namespace {
@@ -24,12 +23,8 @@ namespace {
 // So much of another column's cell is taken as well; more is more likely a quote that is never
 // closed.
 constexpr std::size_t cell_bytes_max = std::size_t{16} << 20;
-// A row of more bytes than this is refused, however many cells it has: it may have no end.
-constexpr std::size_t row_bytes_max = std::size_t{64} << 20;
 constexpr const char* expected_file =
     "expected a CSV file or a pipe whose first row names the columns";
-constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-constexpr std::size_t parser_growth_bytes = std::size_t{64} << 10;
 
 // The first place at which the text is not valid UTF-8.
 std::optional<std::size_t> first_bad_utf8(std::string_view text) {
@@ -166,31 +161,6 @@ class value_sink {
   std::vector<double> reals_;
 };
 
-// libcsv with our choices: quotes only where RFC 4180 has them, blanks are kept, all ends of lines
-// are reported.
-class parser {
- public:
-  parser() { start(); }
-  parser(const parser&) = delete;
-  parser& operator=(const parser&) = delete;
-  ~parser() { csv_free(&parser_); }
-
-  void restart() {
-    csv_free(&parser_);
-    start();
-  }
-  csv_parser& get() noexcept { return parser_; }
-
- private:
-  void start() {
-    if (csv_init(&parser_, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL) != 0)
-      throw std::bad_alloc();
-    csv_set_space_func(&parser_, [](unsigned char) { return 0; });
-    csv_set_blk_size(&parser_, parser_growth_bytes);
-  }
-  csv_parser parser_{};
-};
-
 class column_reader {
  public:
   column_reader(std::string_view name, std::string_view column, const csv_options& options)
@@ -244,10 +214,10 @@ class column_reader {
         stretch.remove_prefix(dropping_line_ ? drop(stretch) : feed(stretch));
       if (whole) ++line_;
     }
-    if (csv_get_buffer_size(&parser_.get()) > cell_bytes_max + parser_growth_bytes)
+    if (csv_get_buffer_size(&parser_.get()) > cell_bytes_max + csv_parser_state::growth_bytes)
       refuse_long_cell();
-    if (row_bytes_ > row_bytes_max) {
-      refuse_row("a row of more than " + std::to_string(row_bytes_max >> 20U) +
+    if (row_bytes_ > csv_row_bytes_max) {
+      refuse_row("a row of more than " + std::to_string(csv_row_bytes_max >> 20U) +
                  " MiB; is a quote not closed?");
     }
   }
@@ -256,7 +226,7 @@ class column_reader {
   std::size_t feed(std::string_view stretch) {
     const std::size_t done =
         csv_parse(&parser_.get(), stretch.data(), stretch.size(), on_cell, on_row_end, this);
-    if (failure_) std::rethrow_exception(failure_);
+    failure_.rethrow();
     if (done == stretch.size()) return done;
     if (csv_error(&parser_.get()) != CSV_EPARSE) throw std::bad_alloc();
     bad_quote(stretch[done] == '"' ? "a quote within a cell that does not begin with one"
@@ -279,27 +249,17 @@ class column_reader {
       if (csv_error(&parser_.get()) != CSV_EPARSE) throw std::bad_alloc();
       bad_quote("a quote is not closed");
     }
-    if (failure_) std::rethrow_exception(failure_);
+    failure_.rethrow();
     if (!header_read_) refuse_file("has no header");
   }
 
-  // The parser is C: nothing may be thrown through it.
-  template <class Fn>
-  void guarded(Fn&& fn) noexcept {
-    if (failure_) return;
-    try {
-      fn();
-    } catch (...) {
-      failure_ = std::current_exception();
-    }
-  }
   static void on_cell(void* text, std::size_t size, void* self) {
     auto& reader = *static_cast<column_reader*>(self);
-    reader.guarded([&] { reader.take_cell({static_cast<const char*>(text), size}); });
+    reader.failure_.guard([&] { reader.take_cell({static_cast<const char*>(text), size}); });
   }
   static void on_row_end(int how, void* self) {
     auto& reader = *static_cast<column_reader*>(self);
-    reader.guarded([&] { reader.take_row_end(how); });
+    reader.failure_.guard([&] { reader.take_row_end(how); });
   }
 
   // --- Cells and rows from the parser ---
@@ -416,8 +376,8 @@ class column_reader {
   const csv_options& options_;
   value_sink sink_;
   csv_column result_;
-  parser parser_;
-  std::exception_ptr failure_;
+  csv_parser_state parser_;
+  csv_failure failure_;
 
   std::uint64_t line_ = 1;      // of what the parser is being given
   std::uint64_t row_line_ = 1;  // in which the row begins

@@ -1,33 +1,23 @@
 #include "cli/csv/csv_rows.hpp"
 
-#include <csv.h>
-
 #include <algorithm>
-#include <exception>
 #include <istream>
 #include <new>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
 
+#include "cli/csv/csv_parser.hpp"
+
 namespace elidex::cli {
 namespace {
 
 constexpr std::size_t cells_max = 65'536;
-constexpr std::size_t row_bytes_max = std::size_t{64} << 20;
 constexpr std::size_t piece_bytes = std::size_t{64} << 10;
-constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
 class row_reader {
  public:
-  explicit row_reader(const std::function<void(std::uint64_t, const csv_cells&)>& fn) : fn_(fn) {
-    if (csv_init(&parser_, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL | CSV_EMPTY_IS_NULL) != 0)
-      throw std::bad_alloc();
-    csv_set_space_func(&parser_, [](unsigned char) { return 0; });
-  }
-  ~row_reader() { csv_free(&parser_); }
-  row_reader(const row_reader&) = delete;
-  row_reader& operator=(const row_reader&) = delete;
+  explicit row_reader(const std::function<void(std::uint64_t, const csv_cells&)>& fn) : fn_(fn) {}
 
   void read(std::istream& in) {
     std::vector<char> piece(piece_bytes);
@@ -42,11 +32,11 @@ class row_reader {
         bytes.remove_prefix(end);
       }
     }
-    if (csv_fini(&parser_, on_cell, on_row_end, this) != 0) {
-      if (csv_error(&parser_) != CSV_EPARSE) throw std::bad_alloc();
+    if (csv_fini(&parser_.get(), on_cell, on_row_end, this) != 0) {
+      if (csv_error(&parser_.get()) != CSV_EPARSE) throw std::bad_alloc();
       refuse("a quote is not closed");
     }
-    if (failure_) std::rethrow_exception(failure_);
+    failure_.rethrow();
   }
 
  private:
@@ -57,7 +47,8 @@ class row_reader {
   // A line, or a part of one.
   void line(std::string_view bytes) {
     row_bytes_ += bytes.size();
-    if (row_bytes_ > row_bytes_max) refuse("a row of more than 64 MiB (is a quote not closed?)");
+    if (row_bytes_ > csv_row_bytes_max)
+      refuse("a row of more than 64 MiB (is a quote not closed?)");
     parse(bytes);
     if (!bytes.ends_with('\n')) return;
     ++line_;
@@ -66,27 +57,17 @@ class row_reader {
 
   void parse(std::string_view bytes) {
     const std::size_t done =
-        csv_parse(&parser_, bytes.data(), bytes.size(), on_cell, on_row_end, this);
-    if (failure_) std::rethrow_exception(failure_);
+        csv_parse(&parser_.get(), bytes.data(), bytes.size(), on_cell, on_row_end, this);
+    failure_.rethrow();
     if (done == bytes.size()) return;
-    if (csv_error(&parser_) != CSV_EPARSE) throw std::bad_alloc();
+    if (csv_error(&parser_.get()) != CSV_EPARSE) throw std::bad_alloc();
     refuse(bytes[done] == '"' ? "a quote inside a cell that does not begin with a quote"
                               : "text behind a closing quote");
   }
 
-  // No exception may pass through the parser, which is C code.
-  template <class Fn>
-  void guarded(Fn&& fn) noexcept {
-    if (failure_) return;
-    try {
-      fn();
-    } catch (...) {
-      failure_ = std::current_exception();
-    }
-  }
   static void on_cell(void* text, std::size_t size, void* self) {
     auto& reader = *static_cast<row_reader*>(self);
-    reader.guarded([&] {
+    reader.failure_.guard([&] {
       if (reader.cells_.size() == cells_max) reader.refuse("a row of more than 65536 cells");
       if (text == nullptr) {
         reader.cells_.emplace_back();
@@ -97,7 +78,7 @@ class row_reader {
   }
   static void on_row_end(int, void* self) {
     auto& reader = *static_cast<row_reader*>(self);
-    reader.guarded([&] {
+    reader.failure_.guard([&] {
       if (!reader.cells_.empty()) reader.fn_(reader.row_line_, reader.cells_);
       reader.cells_.clear();
       reader.row_bytes_ = 0;
@@ -105,8 +86,8 @@ class row_reader {
   }
 
   const std::function<void(std::uint64_t, const csv_cells&)>& fn_;
-  csv_parser parser_{};
-  std::exception_ptr failure_;
+  csv_parser_state parser_{CSV_EMPTY_IS_NULL};
+  csv_failure failure_;
   csv_cells cells_;             // of the row so far
   std::uint64_t line_ = 1;      // that is being read
   std::uint64_t row_line_ = 1;  // in which the row begins

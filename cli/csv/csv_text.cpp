@@ -16,20 +16,20 @@ std::string column_of(std::string pointer) {
   return pointer;
 }
 
-std::string quoted_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+std::string cell_of(const ordered_json& row, const std::string& pointer) {
+  const auto found = row.find(pointer);
+  if (found == row.end() || found->is_null()) return {};  // flatten() makes null of an empty list
+  return csv_cell(found->is_string() ? found->get<std::string>() : found->dump());
+}
+
+}  // namespace
+
+std::string csv_cell(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
   std::string quoted = "\"";
   for (const char letter : text) quoted.append(letter == '"' ? 2 : 1, letter);
   return quoted + '"';
 }
-
-std::string cell_of(const ordered_json& row, const std::string& pointer) {
-  const auto found = row.find(pointer);
-  if (found == row.end() || found->is_null()) return {};  // flatten() makes null of an empty list
-  return quoted_cell(found->is_string() ? found->get<std::string>() : found->dump());
-}
-
-}  // namespace
 
 std::string csv_text(const ordered_json& records) {
   std::vector<ordered_json> rows;
@@ -47,7 +47,7 @@ std::string csv_text(const ordered_json& records) {
     text += cell;
   };
   for (const std::string& pointer : pointers)
-    add(quoted_cell(column_of(pointer)), &pointer == &pointers.front());
+    add(csv_cell(column_of(pointer)), &pointer == &pointers.front());
   for (const ordered_json& row : rows) {
     text += '\n';
     for (const std::string& pointer : pointers)

@@ -17,6 +17,10 @@ import math
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "files"))
+from whole_files import streamed  # noqa: E402
 
 KEY = "key"
 DESCRIPTION = b"elidex.table"
@@ -25,6 +29,10 @@ ROWS_AT_ONCE = 10_000
 
 class BadInput(Exception):
     """The request cannot be met."""
+
+
+class DumpFailed(Exception):
+    """`elidex db dump` has failed, and printed the reason."""
 
 
 def first_line(error):
@@ -106,22 +114,14 @@ def writer_for(arrow, kind, file, schema):
     return arrow.ipc.new_file(file, schema)
 
 
-def file_to_write(path):
-    """Returns what to write and, unless that is a device, what it then becomes."""
-    real = os.path.realpath(path)
-    if os.path.isdir(real) or not os.path.isdir(os.path.dirname(real)):
-        raise BadInput(f"--out: {path} cannot be written (expected a file)")
-    if os.path.exists(real) and not os.path.isfile(real):
-        return real, None
-    return f"{real}.{os.getpid()}.tmp", real
-
-
 def dump(flags, arrow):
     command = [flags.elidex, "db", "dump", "--format=jsonl"]
     if flags.table:
         command.append("--table=" + flags.table)
     command += ["--", flags.directory]
-    written, final = file_to_write(flags.file)
+    real = os.path.realpath(flags.file)
+    if os.path.isdir(real) or not os.path.isdir(os.path.dirname(real)):
+        raise BadInput(f"--out: {flags.file} cannot be written (expected a file)")
     with subprocess.Popen(command, stdout=subprocess.PIPE) as rows:
         try:
             first = rows.stdout.readline()
@@ -129,18 +129,17 @@ def dump(flags, arrow):
                 return rows.wait() or 1  # elidex has printed the reason
             table = json.loads(first)
             schema = schema_of(table, arrow)
-            with (open(written, "wb" if final is None else "xb") as file,
-                  writer_for(arrow, flags.format, file, schema) as writer):
-                for batch in batches_of(rows.stdout, table, schema, arrow):
-                    writer.write_batch(batch)
-            status = rows.wait()
-            if status == 0 and final is not None:
-                os.replace(written, final)
-            return status
+            with streamed(flags.file) as file:
+                with writer_for(arrow, flags.format, file, schema) as writer:
+                    for batch in batches_of(rows.stdout, table, schema, arrow):
+                        writer.write_batch(batch)
+                if rows.wait() != 0:
+                    raise DumpFailed
+            return 0
+        except DumpFailed:
+            return rows.returncode
         finally:
             rows.kill()
-            if final is not None and os.path.exists(written):
-                os.unlink(written)
 
 
 # --- load ---

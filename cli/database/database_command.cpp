@@ -73,10 +73,7 @@ class output_lines {
     to_ = own_.get();
   }
   ~output_lines() {
-    if (!own_) return;
-    own_.reset();
-    std::error_code ignored;
-    if (is_replaced_) fs::remove(written_name(), ignored);
+    if (own_) discard();
   }
   output_lines(const output_lines&) = delete;
   output_lines& operator=(const output_lines&) = delete;
@@ -92,8 +89,7 @@ class output_lines {
     if (std::fclose(own_.release()) != 0) error = std::make_error_code(std::errc::io_error);
     if (is_replaced_ && !error) fs::rename(written_name(), final_, error);
     if (!error) return;
-    std::error_code ignored;
-    if (is_replaced_) fs::remove(written_name(), ignored);
+    discard();
     failed();
   }
 
@@ -101,7 +97,12 @@ class output_lines {
   struct closing {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  // A device is written as it is. A file appears under its name when it is whole.
+  void discard() {
+    own_.reset();
+    std::error_code ignored;
+    if (is_replaced_) fs::remove(written_name(), ignored);
+  }
+  // A device is written at once. A file appears under its name when it is whole.
   std::string written_name() const {
     return is_replaced_ ? final_.string() + "." + std::to_string(getpid()) + ".tmp" : name_;
   }
@@ -215,10 +216,7 @@ std::vector<stored_tables::table> chosen_tables(const stored_tables& in,
   auto all = in.tables();
   if (flags.table.empty()) return all;
   if (const stored_tables::table* const one = in.find(flags.table)) return {*one};
-  std::vector<std::string> names;
-  names.reserve(all.size());
-  for (const auto& one : all) names.push_back(one.name);
-  refuse_value("--table", flags.table, "a table that 'elidex db info' lists", names);
+  refuse_value("--table", flags.table, "a table that 'elidex db info' lists", names_of(all));
 }
 
 void dump_lines(const stored_tables& in, const std::vector<stored_tables::table>& tables, bool csv,
@@ -264,7 +262,7 @@ void check_csv_flags(const database_flags& flags) {
   if (flags.table.empty())
     throw bench::bad_input("--table: is missing (expected the name of the rows' table)");
   if (!stored_tables::is_key_type(flags.key))
-    refuse("--key", flags.key, "is no type of keys", "string, int8 to int64, or uint8 to uint64");
+    refuse("--key", flags.key, "is not a key type", "string, int8 to int64, or uint8 to uint64");
   if (!flags.columns.empty()) {
     static_cast<void>(columns_of_text(flags.columns));
   } else if (!fs::exists(flags.directory)) {

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <stdexcept>
 #include <string_view>
 
+#include "cli/csv/csv_text.hpp"
 #include "cli/database/row_text.hpp"
 
 namespace elidex::cli {
@@ -19,11 +19,7 @@ using nlohmann::ordered_json;
 constexpr const char* key_column = "key";
 
 std::string text_cell(std::string_view text) {
-  if (!text.empty() && text.find_first_of(",\"\r\n") == std::string_view::npos)
-    return std::string(text);
-  std::string quoted = "\"";
-  for (const char one : text) quoted.append(one == '"' ? 2 : 1, one);
-  return quoted + "\"";
+  return text.empty() ? "\"\"" : csv_cell(text);  // an empty cell is null
 }
 
 std::string cell_of(const db::row& row, const db::column_definition& column) {
@@ -31,10 +27,6 @@ std::string cell_of(const db::row& row, const db::column_definition& column) {
   if (column.type == column_type::text) return text_cell(row.text(column.name));
   const ordered_json value = value_json(row, column);
   return value.is_string() ? text_cell(value.get<std::string>()) : value.dump();
-}
-
-[[noreturn]] void refuse(const std::string& what, const std::string& expected) {
-  throw std::runtime_error(what + " (expected " + expected + ")");
 }
 
 template <class Number>

@@ -5,8 +5,7 @@
 //   1,7,"a ""note"", short",0.25,00ff
 //
 // dump writes the column "key" first. load accepts it at any place. An empty cell is null, "" is an
-// empty text.
-// Texts are written as their bytes, bytes as hexadecimal digits.
+// empty text. Texts are written as their bytes, bytes as hexadecimal digits.
 //
 // Thread-safety: any thread.
 // Errors: std::runtime_error with a reason, for a cell that does not fit its column. Those of

@@ -30,10 +30,6 @@ std::string hex_of(std::string_view bytes) {
   return text;
 }
 
-[[noreturn]] void refuse(const std::string& what, const std::string& expected) {
-  throw std::runtime_error(what + " (expected " + expected + ")");
-}
-
 std::string bytes_of_hex(const std::string& what, const std::string& text) {
   std::string bytes;
   for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
@@ -125,6 +121,10 @@ db::column_definition column_of_text(std::string_view text) {
 }
 
 }  // namespace
+
+void refuse(const std::string& what, const std::string& expected) {
+  throw std::runtime_error(what + " (expected " + expected + ")");
+}
 
 std::string text_of_json(const std::string& what, const ordered_json& value) {
   if (value.is_string()) return value.get<std::string>();

@@ -35,6 +35,8 @@ namespace elidex::cli {
 /// A text, or {"hex": "..."}. The error message begins with `what`.
 [[nodiscard]] std::string text_of_json(const std::string& what,
                                        const nlohmann::ordered_json& value);
+/// Throws std::runtime_error: "WHAT (expected EXPECTED)".
+[[noreturn]] void refuse(const std::string& what, const std::string& expected);
 /// The error's message without the library's name in front.
 [[nodiscard]] std::string reason_of(const std::exception& error);
 [[nodiscard]] stored_key key_of_json(const nlohmann::ordered_json& key,

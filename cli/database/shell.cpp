@@ -36,10 +36,6 @@ constexpr std::string_view help =
     "Write a table or key with blanks as a JSON string: \"open orders\".\n"
     "Write a row as a JSON object: {\"owner\": \"Ada\"}.\n";
 
-[[noreturn]] void refuse(const std::string& what, const std::string& expected) {
-  throw std::runtime_error(what + " (expected " + expected + ")");
-}
-
 // The words of a command.
 class words {
  public:
@@ -96,8 +92,8 @@ class shell {
         return true;
       }
     }
-    std::vector<std::string> names{"quit"};
-    for (const command& one : commands) names.emplace_back(one.name);
+    std::vector<std::string> names = names_of(commands);
+    names.emplace_back("quit");
     throw std::runtime_error("unknown command '" + name +
                              "' (expected a command that 'help' lists)" +
                              bench::did_you_mean(name, names));
@@ -174,10 +170,8 @@ class shell {
   const stored_tables::table& next_table(words& rest) const {
     const std::string name = rest.next("a table");
     if (const auto* const found = in_.find(name)) return *found;
-    std::vector<std::string> names;
-    for (const auto& one : in_.tables()) names.push_back(one.name);
     throw std::runtime_error("no table '" + name + "' (expected one that 'tables' lists)" +
-                             bench::did_you_mean(name, names));
+                             bench::did_you_mean(name, names_of(in_.tables())));
   }
   static stored_key next_key(words& rest, const stored_tables::table& table) {
     std::string word = rest.next("a key");

@@ -1,6 +1,7 @@
-"""Writes files that appear whole or not at all. Used by the scripts behind `elidex report` and
-`elidex repro`."""
+"""Writes files that appear whole or not at all. Used by the scripts behind `elidex report`,
+`elidex repro` and `elidex db`."""
 
+import contextlib
 import errno
 import os
 import stat
@@ -34,6 +35,28 @@ def remove_directories(directories):
             os.rmdir(one)
         except OSError:
             return  # another program has put something there
+
+
+@contextlib.contextmanager
+def streamed(path):
+    """Opens a file for writing. It appears under the path when the block ends without an exception.
+    A device is written at once. A link is kept; its target is replaced. Raises OSError."""
+    real = os.path.realpath(path)
+    if is_device(real) and not os.path.isdir(real):
+        with open(real, "wb") as file:
+            yield file
+        return
+    mask = os.umask(0)
+    os.umask(mask)
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(real), suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        os.chmod(temporary, 0o666 & ~mask)
+        os.replace(temporary, real)
+    except BaseException:  # an interrupt too leaves nothing behind
+        os.unlink(temporary)
+        raise
 
 
 def write_temporary(data, real, mask):

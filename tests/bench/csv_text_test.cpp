@@ -27,6 +27,13 @@ TEST(csv_text, quotes_what_would_end_a_cell) {
   EXPECT_EQ(csv_text(records), "\"a,b\",c,d\n\"one, two\",\"say \"\"x\"\"\",\"1\n2\"");
 }
 
+TEST(csv_text, quotes_a_cell_only_where_it_must) {
+  EXPECT_EQ(elidex::cli::csv_cell("plain text"), "plain text");
+  EXPECT_EQ(elidex::cli::csv_cell("a,b"), "\"a,b\"");
+  EXPECT_EQ(elidex::cli::csv_cell("\""), "\"\"\"\"");
+  EXPECT_EQ(elidex::cli::csv_cell(""), "");
+}
+
 TEST(csv_text, leaves_empty_what_is_empty) {
   EXPECT_EQ(csv_text(ordered_json::array()), "");
   EXPECT_EQ(csv_text(ordered_json::parse(R"([{"a": null, "b": [], "c": ""}])")), "a,b,c\n,,");

@@ -2,6 +2,8 @@
 // silently less than was durable.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "elidex/internal/log/log_compression.hpp"
 #include "elidex/internal/log/log_writer.hpp"
 #include "elidex/internal/log/recovery.hpp"
@@ -350,6 +352,63 @@ TEST(ImpossibleFiles, AreRefused) {
                        {of(block_kind::end, 2, 1), counts(1, bad.size())}}),
               "damaged");
   }
+}
+
+// A checkpoint with one row, whose checksums are right.
+std::string problem_of_checkpoint(std::uint64_t stamp, std::uint64_t last_group,
+                                  bool says_compressed = false) {
+  faulty_disk disk;
+  const auto directory = disk.directory();
+  const auto header = [](internal::file_kind kind) {
+    return internal::file_header{.kind = kind,
+                                 .salt = 1,
+                                 .number = 1,
+                                 .first_group = 1,
+                                 .durable_group = 0,
+                                 .previous_bytes = 0,
+                                 .first_segment = 1,
+                                 .fingerprint = logged_store::fingerprint,
+                                 .compressed = compression::none};
+  };
+  internal::byte_buffer rows;
+  internal::row_writer().append(rows, 1, "key", std::string(2000, 'x'), stamp);
+  internal::block_compressor packer;
+  internal::block_header block = of(internal::block_kind::rows, 1);
+  block.compressed = says_compressed;
+  const auto packed = packer.compress(rows.bytes());
+  const auto payload = says_compressed && !packed.empty() ? packed : rows.bytes();
+  {
+    internal::block_file file(*directory, "checkpoint-00000001.ckpt",
+                              header(internal::file_kind::checkpoint));
+    const std::uint64_t bytes = file.block(block, payload);
+    file.block(
+        of(internal::block_kind::end, 1),
+        internal::encode(internal::end_counts{
+            .blocks = 1, .payload_bytes = bytes, .durable_group = 0, .last_group = last_group}));
+    file.sync();
+    internal::block_file segment(*directory, "redo-00000001.log",
+                                 header(internal::file_kind::segment));
+    segment.sync();
+  }
+  try {
+    const logged_store store(*directory);
+    return "read " + std::to_string(store.rows().size());
+  } catch (const log_error& error) {
+    return error.problem() == log_problem::damaged ? "damaged" : error.what();
+  }
+}
+
+TEST(ImpossibleFiles, ACheckpointOfImpossibleGroupsIsRefused) {
+  constexpr std::uint64_t last = std::numeric_limits<std::uint64_t>::max() >> 15U;
+  EXPECT_EQ(problem_of_checkpoint(make_stamp(3, 1), 3), "read 1");
+  EXPECT_EQ(problem_of_checkpoint(make_stamp(4, 0), 3), "damaged");
+  EXPECT_EQ(problem_of_checkpoint(make_stamp(last, 4095), 3), "damaged");
+  EXPECT_EQ(problem_of_checkpoint(make_stamp(3, 1), last), "damaged");
+  EXPECT_EQ(problem_of_checkpoint(make_stamp(3, 1), ~std::uint64_t{0}), "damaged");
+}
+
+TEST(ImpossibleFiles, ACompressedBlockInAFileWithoutCompressionIsRefused) {
+  EXPECT_EQ(problem_of_checkpoint(make_stamp(3, 1), 3, true), "damaged");
 }
 
 }  // namespace
