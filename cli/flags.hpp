@@ -6,6 +6,7 @@
 //   split_list("--threads", "1,2");                           // {"1", "2"}
 
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,7 @@ namespace elidex::cli {
 template <class Table>
 [[nodiscard]] std::vector<std::string> names_of(const Table& entries) {
   std::vector<std::string> names;
+  names.reserve(std::size(entries));
   for (const auto& one : entries) names.emplace_back(one.name);
   return names;
 }
