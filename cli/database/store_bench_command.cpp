@@ -26,7 +26,7 @@ namespace stores = bench::stores;
 // Limits against slips of the keyboard.
 constexpr std::uint64_t rows_max = 1'000'000'000;
 constexpr std::uint64_t value_bytes_max = 65'536;
-constexpr std::uint64_t threads_max = 256;  // a database takes 512
+constexpr std::uint64_t threads_max = 256;
 constexpr std::uint64_t commit_rows_max = 1'000;
 constexpr std::uint64_t commits_max = 1'000'000;
 constexpr std::uint64_t rounds_max = 1'000;

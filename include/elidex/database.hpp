@@ -110,7 +110,6 @@
 //   lock_refused           of elidex::db: a transaction under two-phase locking must end
 //                          (docs/DATABASE.md). Not a std::exception
 //   std::bad_alloc
-//   std::length_error      more than 512 threads
 //   std::out_of_range      a key outside the table's key type, also as `from` or `to` of a scan.
 //                          Bounds of bounds.hpp may be outside
 //   std::invalid_argument  a key of more than 64 KiB. From open(): a value of `compress` that the
@@ -149,7 +148,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -175,6 +173,7 @@
 #include "elidex/internal/memory/counters.hpp"
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
+#include "elidex/internal/memory/slot_array.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/tree/ordered_tree.hpp"
 #include "elidex/internal/txn/commit_protocols.hpp"
@@ -582,14 +581,17 @@ class basic_database {
   class borrowed_memory {
    public:
     explicit borrowed_memory(basic_database& from)
-        : mine_(from.thread_memory_[internal::commit_clock::thread_number()]) {
+        : mine_(from.thread_memory_.provide(internal::this_thread_slot())) {
       if (mine_.in_use)
         throw std::logic_error(
             "elidex::database: transact() inside a transaction (expected: pass the transaction "
             "on)");
       if (!from.usable_) throw std::logic_error(not_opened);
       if (from.log_ != nullptr) from.log_->check_process();
-      if (!mine_.notes) mine_.notes = std::make_unique<typename transaction::memory>();
+      if (!mine_.notes) {
+        from.clock_.provide_for_this_thread();
+        mine_.notes = std::make_unique<typename transaction::memory>();
+      }
       if (from.log_ != nullptr && !mine_.log) mine_.log.emplace(*from.log_);
       mine_.in_use = true;
     }
@@ -624,8 +626,8 @@ class basic_database {
   }
   // Checks the calling thread only.
   void check_not_in_transaction(const char* function) const {
-    const std::size_t mine = internal::this_thread_slot();
-    if ((mine < thread_memory_.size() && thread_memory_[mine].in_use) || clock_.has_snapshot_here())
+    const thread_memory* const mine = thread_memory_.if_provided(internal::this_thread_slot());
+    if ((mine != nullptr && mine->in_use) || clock_.has_snapshot_here())
       throw std::logic_error(std::string("elidex::database: ") + function +
                              " inside a transaction");
   }
@@ -838,7 +840,7 @@ class basic_database {
   std::atomic<std::size_t> erased_{0};
   internal::rare_counter commits_;
   internal::rare_counter conflicts_;
-  std::array<thread_memory, internal::commit_clock::threads_max> thread_memory_;
+  internal::slot_array<thread_memory, internal::commit_clock::first_threads> thread_memory_;
 };
 
 using database = basic_database<>;

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "elidex/internal/column/blob_arena.hpp"
+#include "elidex/internal/memory/slot_array.hpp"
 
 namespace elidex::testing {
 namespace {
@@ -35,6 +38,43 @@ TEST(AppendOnlyArray, NothingLiesBehindItsMemory) {
   for (std::size_t i = array.provided(); i != 0 && i < ~std::size_t{0} / 3; i = i * 2 + 1)
     EXPECT_EQ(array.at(i), nullptr);
   EXPECT_EQ(array.at(~std::size_t{0}), nullptr);
+}
+
+struct alignas(128) wide {
+  std::size_t value = 0;
+};
+
+TEST(SlotArray, EachSlotHasAnElementOfItsOwn) {
+  internal::slot_array<wide, 4> slots;
+  EXPECT_NE(slots.if_provided(3), nullptr);
+  EXPECT_EQ(slots.if_provided(4), nullptr);
+  std::set<const wide*> seen;
+  for (const std::size_t slot : {700U, 3U, 4U, 11U, 12U, 27U, 28U}) {
+    wide& mine = slots.provide(slot);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&mine) % alignof(wide), 0U);
+    mine.value = slot;
+  }
+  for (std::size_t slot = 0; slot <= 700; ++slot) {
+    ASSERT_NE(slots.if_provided(slot), nullptr) << slot;
+    EXPECT_TRUE(seen.insert(&slots[slot]).second) << slot;
+  }
+  for (const std::size_t slot : {700U, 3U, 4U, 11U, 12U, 27U, 28U})
+    EXPECT_EQ(slots[slot].value, slot);
+  EXPECT_EQ(slots[5].value, 0U);
+  EXPECT_EQ(slots.if_provided(~std::size_t{0}), nullptr);
+  EXPECT_THROW(slots.provide(~std::size_t{0}), std::bad_alloc);
+}
+
+TEST(SlotArray, ThreadsProvideAtTheSameTime) {
+  internal::slot_array<wide, 4> slots;
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&slots, t] {
+      for (std::size_t slot = t; slot < 2000; slot += 4) slots.provide(slot).value = slot + 1;
+    });
+  }
+  for (std::thread& one : threads) one.join();
+  for (std::size_t slot = 0; slot < 2000; ++slot) ASSERT_EQ(slots[slot].value, slot + 1);
 }
 
 TEST(BlobArena, TakesBackTheLastOneOnly) {

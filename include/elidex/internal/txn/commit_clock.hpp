@@ -18,9 +18,8 @@
 // Thread-safety: all members, from any thread. A phase or snapshot belongs to the thread that made
 // it. A thread has at most one snapshot at a time.
 // Errors:
-//   std::bad_alloc     on a thread's first use, from this_thread_slot()
-//   std::length_error  more than threads_max threads
-//   std::logic_error   a snapshot inside a snapshot
+//   std::bad_alloc    on a thread's first use
+//   std::logic_error  a snapshot inside a snapshot
 // fork(): in a child (fork_generation.hpp) the parent's other threads have no phases or snapshots.
 // Their slots have an older generation, and are not the forking thread's.
 //
@@ -51,7 +50,6 @@
 // second old.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -60,6 +58,7 @@
 
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/fork_generation.hpp"
+#include "elidex/internal/memory/slot_array.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/parking.hpp"
 
@@ -82,20 +81,17 @@ class commit_clock {
   };
 
  public:
-  static constexpr std::size_t threads_max = 512;
+  // The slots of so many threads lie in the clock.
+  static constexpr std::size_t first_threads = 512;
 
-  // The calling thread's slot number, below threads_max. Throws std::length_error if there are
-  // more.
-  static std::size_t thread_number() {
-    const std::size_t mine = this_thread_slot();
-    if (mine >= threads_max) throw std::length_error("elidex::database: more than 512 threads");
-    return mine;
-  }
+  // Provides the memory that phases and snapshots of the calling thread need. They cannot throw
+  // std::bad_alloc afterwards.
+  void provide_for_this_thread() { slots_.provide(this_thread_slot()); }
 
   // Whether the calling thread has a snapshot.
   bool has_snapshot_here() const {
-    const std::size_t mine = this_thread_slot();
-    return mine < threads_max && slots_[mine].reading.load() != none;
+    const thread_slot* const mine = slots_.if_provided(this_thread_slot());
+    return mine != nullptr && mine->reading.load() != none;
   }
 
   std::uint64_t now() const noexcept { return now_.load(); }
@@ -227,11 +223,11 @@ class commit_clock {
   }
 
   thread_slot& this_threads_slot() {
-    const std::size_t mine = thread_number();
+    const std::size_t mine = this_thread_slot();
+    thread_slot& slot = slots_.provide(mine);
     std::size_t used = slots_used_.load();
     while (used <= mine && !slots_used_.compare_exchange_weak(used, mine + 1)) {
     }
-    thread_slot& slot = slots_[mine];
     const std::uint64_t here = fork_generation();
     // relaxed: only this thread writes it, ordered by the stores after it (see counts()).
     if (slot.generation.load(std::memory_order_relaxed) != here) {
@@ -247,7 +243,7 @@ class commit_clock {
   // On other lines than the clock, which all regions read.
   alignas(128) std::atomic<std::uint64_t> noted_{0};
   alignas(128) std::atomic<std::size_t> slots_used_{0};
-  std::array<thread_slot, threads_max> slots_;
+  slot_array<thread_slot, first_threads> slots_;
 };
 
 }  // namespace elidex::internal
