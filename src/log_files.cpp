@@ -94,7 +94,8 @@ class system_directory final : public log_directory {
   // A child of fork() shares the lock. Closing the descriptor releases the lock only after all
   // processes have closed it. So the process that locked releases it itself, and no other does.
   ~system_directory() override {
-    if (made_in_ == fork_generation()) ::flock(descriptor_.get(), LOCK_UN);
+    if (use_ != directory_use::follow && made_in_ == fork_generation())
+      ::flock(descriptor_.get(), LOCK_UN);
   }
 
   std::vector<std::string> names(std::error_code& error) override {
@@ -127,7 +128,7 @@ class system_directory final : public log_directory {
 
   std::unique_ptr<log_file> open(const std::string& name, std::error_code& error) override {
     return file_or_null(
-        open_at(name, use_ == directory_use::read ? O_RDONLY : O_RDWR | O_APPEND, error));
+        open_at(name, use_ == directory_use::write ? O_RDWR | O_APPEND : O_RDONLY, error));
   }
 
   void rename(const std::string& from, const std::string& to, std::error_code& error) override {
@@ -197,6 +198,7 @@ std::unique_ptr<log_directory> open_log_directory(const std::string& path, direc
     ::close(number);
     throw;
   }
+  if (use == directory_use::follow) return directory;
   const int lock = use == directory_use::read ? LOCK_SH : LOCK_EX;
   until_not_interrupted([&] { return ::flock(number, lock | LOCK_NB); }, error);
   if (error == std::errc::resource_unavailable_try_again)

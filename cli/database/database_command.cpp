@@ -148,6 +148,11 @@ std::string text_of_log(const db::recovered_log& found) {
   return text;
 }
 
+std::string text_of_use(const stored_tables& in) {
+  return in.is_in_use() ? "; a program has it open, this is what that program has made durable"
+                        : "";
+}
+
 int info_command(const database_flags& flags) {
   check_directory(flags.directory);
   const json_output json(flags.json);
@@ -165,11 +170,12 @@ int info_command(const database_flags& flags) {
   }
   ordered_json document = document_head();
   document["directory"] = flags.directory;
+  document["in_use"] = in.is_in_use();
   document["log"] = json_of_log(in.found());
   document["tables"] = std::move(tables);
   if (json.wanted()) json.write(dump(document));
   if (!json.to_stdout())
-    print(flags.directory + ": " + text_of_log(in.found()) + "\n" + shown.text());
+    print(flags.directory + ": " + text_of_log(in.found()) + text_of_use(in) + "\n" + shown.text());
   return 0;
 }
 
@@ -315,7 +321,7 @@ int verify_command(const database_flags& flags) {
   const auto all = in.tables();
   for (const stored_tables::table& one : all) rows += count_rows(in, one.name).rows;
   print(flags.directory + ": no damage; " + std::to_string(all.size()) + " tables, " +
-        std::to_string(rows) + " rows, " + text_of_log(in.found()) + "\n");
+        std::to_string(rows) + " rows, " + text_of_log(in.found()) + text_of_use(in) + "\n");
   return 0;
 }
 

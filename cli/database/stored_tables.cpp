@@ -1,6 +1,7 @@
 #include "cli/database/stored_tables.hpp"
 
 #include <algorithm>
+#include <system_error>
 #include <type_traits>
 
 #include "bench/support/bad_input.hpp"
@@ -85,11 +86,25 @@ const stored_tables::table& stored_tables::add(Table& made) {
 
 stored_tables::stored_tables(const std::string& directory, use as)
     : db_(std::make_unique<database>()) {
-  const auto level = as == use::read ? db::durability::none : db::durability::async;
-  found_ = &db_->open_all(directory, {.level = level});
+  if (as == use::write) {
+    found_ = &db_->open_all(directory, {.level = db::durability::async});
+  } else {
+    read(directory);
+  }
   db_->for_each_schema_table([&](auto& one) { add(one); });
 }
 stored_tables::~stored_tables() = default;
+
+void stored_tables::read(const std::string& directory) {
+  try {
+    found_ = &db_->open_all(directory, {.level = db::durability::none});
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again) throw;
+    db_ = std::make_unique<database>();
+    found_ = &db_->follow_all(directory);
+    is_in_use_ = true;
+  }
+}
 
 bool stored_tables::is_key_type(std::string_view name) {
   bool found = false;

@@ -26,7 +26,8 @@ using stored_key = std::variant<std::uint64_t, std::int64_t, std::string>;
 
 class stored_tables {
  public:
-  // read: nothing is written. write: a directory that does not exist is made.
+  // read: nothing is written. If a program has the directory open, the tables have what that
+  // program has made durable. write: a directory that does not exist is made.
   enum class use : bool { read, write };
   struct table {
     std::string name;
@@ -44,6 +45,8 @@ class stored_tables {
 
   [[nodiscard]] static bool is_key_type(std::string_view name);
   [[nodiscard]] const db::recovered_log& found() const noexcept { return *found_; }
+  // Whether a program has the directory open.
+  [[nodiscard]] bool is_in_use() const noexcept { return is_in_use_; }
   // In the order of their names.
   [[nodiscard]] std::vector<table> tables() const;
   /// Null if there is none.
@@ -73,8 +76,11 @@ class stored_tables {
   template <class Table>
   const table& add(Table& made);
 
+  void read(const std::string& directory);
+
   std::unique_ptr<database> db_;
   const db::recovered_log* found_ = nullptr;
+  bool is_in_use_ = false;
   std::vector<std::unique_ptr<entry>> entries_;
 };
 

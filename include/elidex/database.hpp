@@ -169,6 +169,7 @@
 #include <vector>
 
 #include "elidex/bounds.hpp"
+#include "elidex/internal/log/following.hpp"
 #include "elidex/internal/log/storage.hpp"
 #include "elidex/internal/memory/counters.hpp"
 #include "elidex/internal/memory/epoch.hpp"
@@ -300,15 +301,17 @@ class basic_database {
   basic_database(const basic_database&) = delete;
   basic_database& operator=(const basic_database&) = delete;
 
-  // Creates a table and returns it. Throws schema_mismatch if a table of that name exists, and the
-  // exceptions of the log.
+  // Creates a table and returns it. Throws schema_mismatch if a table of that name exists,
+  // std::logic_error after follow(), and the exceptions of the log.
   template <class Key, class Row>
   table<Key, Row>& create_table(std::string name) {
+    check_does_not_follow("create_table()");
     return add<table<Key, Row>>(std::move(name));
   }
   // The same, for rows with a schema that is known only at run time (internal/txn/schema.hpp).
   template <class Key>
   schema_table<Key>& create_table(std::string name, const db::schema& columns) {
+    check_does_not_follow("create_table()");
     return add<schema_table<Key>>(std::move(name), columns);
   }
   // The same, with what has changed in the rows since earlier versions of the program
@@ -389,7 +392,7 @@ class basic_database {
   const db::recovered_log& open(const std::string& directory,
                                 const db::storage_options& options = {}) {
     check_may_open();
-    usable_ = false;
+    use_ = use::none;
     return load(internal::open_log_directory(directory, use_of(options)), options);
   }
   // The same, and creates each table of the directory that the program has not created. The table's
@@ -398,7 +401,7 @@ class basic_database {
   const db::recovered_log& open_all(const std::string& directory,
                                     const db::storage_options& options = {}) {
     check_may_open();
-    usable_ = false;
+    use_ = use::none;
     return load(internal::open_log_directory(directory, use_of(options)), options,
                 [&](const internal::table_description& said) { return make_table(said); });
   }
@@ -406,9 +409,56 @@ class basic_database {
   const db::recovered_log& open(std::unique_ptr<db::log_directory> directory,
                                 const db::storage_options& options = {}) {
     check_may_open();
-    usable_ = false;
+    use_ = use::none;
     return load(std::move(directory), options);
   }
+  // Loads the tables from a directory that another process may be writing, and lets catch_up() keep
+  // them up to date. Call it in place of open(). The directory is neither locked nor changed, and
+  // needs no write permission. Afterwards read_only() reads a state that the writer had and that a
+  // crash of it cannot undo. transact() and create_table() throw std::logic_error.
+  // The rows of tables that the program has not created are skipped. A table that the directory
+  // does not have is empty until the writer creates it.
+  // Throws what open() throws, and schema_mismatch if the directory's columns differ from the
+  // program's or if it lacks one of the program's indexes. The database must not be used again
+  // then.
+  const db::recovered_log& follow(const std::string& directory) {
+    check_may_open();
+    use_ = use::none;
+    return start_following(
+        internal::open_log_directory(directory, internal::directory_use::follow));
+  }
+  // The same, and creates each table of the directory that the program has not created, as
+  // open_all() does. catch_up() creates those that the writer creates later.
+  const db::recovered_log& follow_all(const std::string& directory) {
+    check_may_open();
+    use_ = use::none;
+    return start_following(
+        internal::open_log_directory(directory, internal::directory_use::follow),
+        [&](const internal::table_description& said) { return make_table(said); });
+  }
+  // The same as follow(), with a directory that the caller has opened. Tests pass one with faults.
+  const db::recovered_log& follow(std::unique_ptr<db::log_directory> directory) {
+    check_may_open();
+    use_ = use::none;
+    return start_following(std::move(directory));
+  }
+  // After follow(): applies what the writer has made durable since, while other threads read. A
+  // snapshot has all of a transaction or nothing. Returns the number of changes of rows, 0 if there
+  // was nothing. A second call at the same time waits for the first.
+  // Throws std::logic_error without follow(). Throws std::system_error, std::bad_alloc, and:
+  //   log_error        left_behind: the writer has removed a file that was not read yet. It does so
+  //                    after a checkpoint, if catch_up() was not called for too long. Otherwise as
+  //                    for open()
+  //   schema_mismatch  the writer has opened the directory with other columns or a new index
+  // The tables then stay as they are, with whole transactions, and each later call throws the same
+  // error. To continue, create another database and follow the directory again.
+  std::uint64_t catch_up() {
+    if (following_ == nullptr)
+      throw std::logic_error("elidex::database: catch_up() without follow()");
+    const std::lock_guard guard(catching_up_);
+    return following_->catch_up([this](std::size_t absent) { collect_after(absent); });
+  }
+
   // Writes all tables to the directory while transactions run, and removes the earlier log. Throws
   // std::system_error, and then keeps the earlier log:
   //   operation_in_progress    another thread's checkpoint() or backup() is running
@@ -527,7 +577,7 @@ class basic_database {
   // reads a snapshot (internal/txn/two_phase_transaction.hpp).
   template <class Fn>
   auto read_only(Fn&& fn) {
-    if (!usable_) throw std::logic_error(not_opened);
+    if (use_ == use::none) throw std::logic_error(not_opened);
     using result = std::remove_cvref_t<std::invoke_result_t<Fn&, db::snapshot_transaction&>>;
     std::uint64_t group = 0;
     const auto run = [&] {
@@ -566,7 +616,11 @@ class basic_database {
 
   static constexpr auto no_deadline = std::chrono::steady_clock::time_point::max();
   static constexpr const char* not_opened =
-      "elidex::database: open() has failed (expected: destroy this database and create another)";
+      "elidex::database: open() or follow() has failed (expected: destroy this database and create "
+      "another)";
+
+  // What the database permits: only snapshots after follow(), and nothing if open() has failed.
+  enum class use : std::uint8_t { everything, snapshots, none };
 
   using access = internal::transaction_access;
   // False if the policy has its own transactions, with locks.
@@ -586,7 +640,7 @@ class basic_database {
         throw std::logic_error(
             "elidex::database: transact() inside a transaction (expected: pass the transaction "
             "on)");
-      if (!from.usable_) throw std::logic_error(not_opened);
+      if (from.use_ != use::everything) refuse_transaction(from.use_);
       if (from.log_ != nullptr) from.log_->check_process();
       if (!mine_.notes) {
         from.clock_.provide_for_this_thread();
@@ -606,6 +660,25 @@ class basic_database {
     thread_memory& mine_;
   };
 
+  [[noreturn]] static void refuse_transaction(use now) {
+    if (now == use::none) throw std::logic_error(not_opened);
+    throw std::logic_error(
+        "elidex::database: transact() after follow() (expected: read_only(), or transact() in the "
+        "process that writes the directory)");
+  }
+  void check_does_not_follow(const char* function) const {
+    if (use_ == use::snapshots)
+      throw std::logic_error(std::string("elidex::database: ") + function + " after follow()");
+  }
+  const db::recovered_log& start_following(std::unique_ptr<internal::log_directory> directory,
+                                           const internal::loading::table_maker& make = {}) {
+    following_ = std::make_unique<internal::following>(std::move(directory), clock_, all_tables(),
+                                                       dropped_, make);
+    collect();
+    use_ = use::snapshots;
+    return following_->found();
+  }
+
   static internal::directory_use use_of(const db::storage_options& options) noexcept {
     return options.level == db::durability::none ? internal::directory_use::read
                                                  : internal::directory_use::write;
@@ -621,7 +694,7 @@ class basic_database {
       const std::lock_guard guard(published_mutex_);
       return published_;
     });
-    usable_ = true;
+    use_ = use::everything;
     return storage_->found();
   }
   // Checks the calling thread only.
@@ -633,11 +706,11 @@ class basic_database {
   }
   void check_may_open() const {
     check_not_in_transaction("open()");
-    if (!usable_) throw std::logic_error(not_opened);
-    if (storage_ || commits_.count() != 0)
+    if (use_ == use::none) throw std::logic_error(not_opened);
+    if (storage_ || following_ || commits_.count() != 0)
       throw std::logic_error(
-          "elidex::database::open(): called again or after a transaction (expected: once, before "
-          "the first transaction)");
+          "elidex::database: open() or follow() called again or after a transaction (expected: "
+          "once, before the first transaction)");
   }
   struct note_at_end {
     const db::snapshot_transaction& of;
@@ -698,7 +771,7 @@ class basic_database {
       if (said.key.bytes != (is_string ? 0 : sizeof(Key)) ||
           (!is_string && said.key.is_signed != std::is_signed_v<Key>))
         return;
-      made = &create_table<Key>(said.name, columns);
+      made = &add<schema_table<Key>>(said.name, columns);
     });
     if (made == nullptr)
       throw db::schema_mismatch(said.name + ": keys of a type that this program does not have");
@@ -836,7 +909,9 @@ class basic_database {
   std::uint64_t collected_in_ = 0;     // epoch of reclamation
   std::unique_ptr<internal::storage> storage_;
   internal::redo_log* log_ = nullptr;  // storage_'s
-  bool usable_ = true;                 // no open() has failed
+  std::unique_ptr<internal::following> following_;
+  std::mutex catching_up_;
+  use use_ = use::everything;
   std::atomic<std::size_t> erased_{0};
   internal::rare_counter commits_;
   internal::rare_counter conflicts_;

@@ -485,5 +485,72 @@ TEST_F(directory_of_database, OpenAll) {
   misuse_row("database::for_each_schema_table", misuse::closed_object, "after close(): works");
 }
 
+TEST_F(directory_of_database, Follow) {
+  database writer;
+  auto& written = writer.create_table<std::uint64_t, account>("accounts");
+  writer.open(path_);
+
+  database copy;
+  auto& accounts = copy.create_table<std::uint64_t, account>("accounts");
+  EXPECT_THROW(copy.catch_up(), std::logic_error);
+  misuse_row("database::catch_up", misuse::closed_object,
+             "without follow(): throws std::logic_error");
+  database busy;
+  busy.transact([&](auto&) { EXPECT_THROW(busy.follow(path_), std::logic_error); });
+  misuse_row("database::follow", misuse::reentrance,
+             "from within a transaction of the same database, read_only() too: throws "
+             "std::logic_error and follows nothing");
+  copy.follow(path_);
+  EXPECT_THROW(copy.follow(path_), std::logic_error);
+  misuse_row("database::follow", misuse::closed_object,
+             "a second time, or after open(): throws std::logic_error");
+  EXPECT_THROW(copy.transact([](auto&) {}), std::logic_error);
+  misuse_row("database::transact", misuse::closed_object,
+             "after follow(): throws std::logic_error");
+  EXPECT_THROW((copy.create_table<std::uint64_t, account>("more")), std::logic_error);
+  misuse_row("database::create_table", misuse::closed_object,
+             "after follow(): throws std::logic_error");
+
+  writer.transact([&](auto& t) { t.upsert(written, 1, account{6}); });
+  writer.close();
+  copy.read_only([&](auto& t) {
+    EXPECT_EQ(copy.catch_up(), 1U);
+    EXPECT_EQ(t.get(accounts, 1)->balance, 5);
+  });
+  copy.read_only([&](auto& t) { EXPECT_EQ(t.get(accounts, 1)->balance, 6); });
+  misuse_row("database::catch_up", misuse::reentrance,
+             "from within read_only(): works, and the snapshot stays as it is");
+}
+
+TEST_F(directory_of_database, FollowAll) {
+  database writer;
+  auto& written = writer.create_table<std::uint64_t, account>("accounts");
+  writer.open(path_);
+  database copy;
+  database busy;
+  busy.transact([&](auto&) { EXPECT_THROW(busy.follow_all(path_), std::logic_error); });
+  misuse_row("database::follow_all", misuse::reentrance,
+             "from within a transaction of the same database, read_only() too: throws "
+             "std::logic_error and follows nothing");
+  copy.follow_all(path_);
+  EXPECT_THROW(copy.follow_all(path_), std::logic_error);
+  misuse_row("database::follow_all", misuse::closed_object,
+             "a second time, or after open(): throws std::logic_error");
+
+  // A table that the writer creates now.
+  auto& later = writer.create_table<std::string, account>("later");
+  writer.transact([&](auto& t) {
+    t.insert(later, "key", account{7});
+    t.insert(written, 2, account{8});
+  });
+  writer.close();
+  EXPECT_EQ(copy.catch_up(), 2U);
+  std::size_t rows = 0;
+  copy.for_each_schema_table([&](auto& table) {
+    copy.read_only([&](auto& t) { t.scan(table, all, [&](auto&&, const db::row&) { ++rows; }); });
+  });
+  EXPECT_EQ(rows, 3U);
+}
+
 }  // namespace
 }  // namespace elidex::testing

@@ -43,6 +43,9 @@ constexpr std::uint64_t group_of_stamp(std::uint64_t stamp) noexcept {
 
 // --- Entries ---
 
+// The table that describes the others (storage.hpp).
+inline constexpr std::uint32_t catalog_table = 0;
+
 // change: gives other values to some words of a present row.
 enum class log_operation : std::uint8_t { upsert, erase, change };
 
@@ -72,6 +75,8 @@ enum class log_problem {
   other_schema,  // the fingerprint is not the caller's
   // The files are compressed by a method that this build of the library does not have.
   other_compression,
+  // The writer has removed files that a follower had not read.
+  left_behind,
 };
 
 // what() has the file, the offset and the reason.

@@ -54,6 +54,7 @@
 
 #include "elidex/internal/log/automatic_checkpoints.hpp"
 #include "elidex/internal/log/checkpoint.hpp"
+#include "elidex/internal/log/loading.hpp"
 #include "elidex/internal/log/recovery.hpp"
 #include "elidex/internal/log/redo_log.hpp"
 #include "elidex/internal/txn/commit_clock.hpp"
@@ -80,18 +81,9 @@ struct storage_options {
   compression compress = compression::none;
 };
 
-// A table as the directory describes it.
-struct table_description {
-  std::string name;
-  std::size_t row_bytes = 0;  // 0: rows vary in length
-  key_type_info key{};
-  std::string schema_text;
-};
-
 class storage {
  public:
-  // Returns a new table, which lives as long as the others.
-  using table_maker = std::function<table_base*(const table_description&)>;
+  using table_maker = loading::table_maker;
   using table_list = std::function<std::vector<table_base*>()>;
 
   // `dropped`: names of tables to drop, if the directory has them.
@@ -122,7 +114,6 @@ class storage {
   void close();
 
  private:
-  class loading;
   // Returns whether the directory's tables have changed.
   bool load(std::span<table_base* const> tables, std::span<const std::string> dropped,
             const table_maker* make);

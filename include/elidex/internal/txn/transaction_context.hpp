@@ -252,7 +252,10 @@ class transaction_context {
 
   // Returns a copy of a row that was read and may be changed. Empty without a log.
   std::span<const std::uint64_t> kept_for_log(std::span<const std::uint64_t> words) {
-    if (log_ == nullptr) return {};
+    return log_ == nullptr ? std::span<const std::uint64_t>() : copy_of(words);
+  }
+  // The copy is valid until the transaction ends.
+  std::span<const std::uint64_t> copy_of(std::span<const std::uint64_t> words) {
     std::uint64_t* const kept = arena_.allocate(words.size());
     std::copy(words.begin(), words.end(), kept);
     return {kept, words.size()};

@@ -1,0 +1,110 @@
+#include "elidex/internal/log/following.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "elidex/internal/txn/commit_protocols.hpp"
+#include "elidex/internal/txn/errors.hpp"
+
+namespace elidex::internal {
+
+// The changes of one batch, as a transaction that has read nothing.
+class following::batch final : public transaction_context, public row_target {
+ public:
+  explicit batch(memory& notes) : transaction_context(notes, isolation::serializable) {}
+
+  std::span<const std::uint64_t> row_of(const record& row) override {
+    const auto* const mine = own(row);
+    return mine != nullptr ? mine->words : row.read(last_row_).words;
+  }
+  void write(table_base& table, record& row, std::span<const std::uint64_t> words) override {
+    note(table, row, copy_of(words));
+  }
+  void erase(table_base& table, record& row) override {
+    if (!row_of(row).empty()) note(table, row, {});
+  }
+
+ private:
+  void note(table_base& table, record& row, std::span<const std::uint64_t> words) {
+    make_room();
+    if (auto* const mine = own(row)) {
+      overwrite(*mine, words);
+    } else {
+      note_write(table, row, words, row.stamp().absent());
+    }
+  }
+};
+
+following::following(std::unique_ptr<log_directory> directory, commit_clock& clock,
+                     std::span<table_base* const> tables, std::span<const std::string> dropped,
+                     const loading::table_maker& make)
+    : directory_(std::move(directory)),
+      clock_(clock),
+      make_(make),
+      into_(tables, {.dropped = dropped,
+                     .make = make_ ? &make_ : nullptr,
+                     .skips_unknown = true,
+                     .converts = false}),
+      reader_(*directory_, log_fingerprint, log_reader::writer::running,
+              [this](const log_entry& entry) {
+                into_(entry);
+                if (entry.table != catalog_table) ++changes_;
+              }) {
+  for (table_base* const one : tables) one->set_id(catalog_table);
+  found_ = reader_.read_all();
+  into_.check_all_rows_were_there();
+  clock_.begin_at(found_.first_group);
+  for (const table_base* const one : tables) {
+    if (one->id() == catalog_table && one->indexed() != nullptr && one->indexed()->has_rows())
+      throw schema_mismatch(one->name() +
+                            ": the directory does not have this index (expected: open() of its "
+                            "writer makes the index)");
+  }
+}
+
+std::uint64_t following::catch_up(const std::function<void(std::size_t)>& absent) {
+  if (failure_) std::rethrow_exception(failure_);
+  std::uint64_t applied = 0;
+  try {
+    for (;;) {
+      reader_.read_on();
+      if (!reader_.has_next()) return applied;
+      check_catalog();
+      while (reader_.has_next()) applied += apply_batch(absent);
+    }
+  } catch (...) {
+    failure_ = std::current_exception();
+    throw;
+  }
+}
+
+// Returns the number of changes, or 0 if the batch must be tried again.
+std::uint64_t following::apply_batch(const std::function<void(std::size_t)>& absent) {
+  changes_ = 0;
+  batch changes(notes_);
+  into_.continue_in(changes);
+  const bool done = reader_.apply_next([&] {
+    // A conflict: collect() of another thread has unlinked an absent record that the batch found.
+    const bool committed =
+        changes.writes().empty() || silo_commit()(changes, clock_) == commit_result::committed;
+    absent(changes.note_absent_records(committed));
+    return committed;
+  });
+  return done ? changes_ : 0;
+}
+
+void following::check_catalog() {
+  std::vector<std::uint32_t> numbers;
+  const bool is_newer = reader_.visit_newer_checkpoint([&](const log_entry& row) {
+    if (row.table != catalog_table) return false;
+    numbers.push_back(into_.check_unchanged(row));
+    return true;
+  });
+  if (!is_newer || numbers.empty()) return;
+  std::sort(numbers.begin(), numbers.end());
+  // The writer may have declared further tables since then.
+  into_.check_all_in(numbers, numbers.back());
+}
+
+}  // namespace elidex::internal
