@@ -12,16 +12,31 @@ namespace {
 
 constexpr std::size_t block_bytes = std::size_t{256} << 10;  // about; a row lies in one block
 
+// Returns the number of the checkpoint that may be written now.
+std::uint64_t begin_in(log_writer& writer) {
+  const std::uint64_t number = writer.begin_checkpoint();
+  if (number == 0)
+    throw std::system_error(std::make_error_code(std::errc::operation_in_progress),
+                            "elidex: another checkpoint is being written");
+  return number;
+}
+
 }  // namespace
+
+checkpoint_pause::checkpoint_pause(redo_log& log) : log_(log) {
+  log_.check();
+  begin_in(*log_.writer_);
+}
+
+checkpoint_pause::~checkpoint_pause() {
+  if (!log_.is_parents()) log_.writer_->end_checkpoint();
+}
 
 checkpoint_writer::checkpoint_writer(redo_log& log, log_directory* backup)
     : log_(log), backup_(backup) {
   log_.check();
   log_writer& writer = *log_.writer_;
-  number_ = writer.begin_checkpoint();
-  if (number_ == 0)
-    throw std::system_error(std::make_error_code(std::errc::operation_in_progress),
-                            "elidex: another checkpoint is being written");
+  number_ = begin_in(writer);
   try {
     log_.begin_new_segment();
     first_group_ = log_.durable_group() + 1;
@@ -93,7 +108,7 @@ finished_checkpoint checkpoint_writer::finish() {
   report.rows = rows_;
   report.bytes = file_->size();
   if (backup_ != nullptr)
-    report.bytes += copy_segments(writer.directory(), first_segment_, *backup_);
+    report.bytes += copy_segments(writer.directory(), {.first = first_segment_}, *backup_);
   log_.check();  // as above
   std::error_code error;
   const std::string name = name_of(file_kind::checkpoint, number_);
@@ -102,7 +117,7 @@ finished_checkpoint checkpoint_writer::finish() {
   named_ = true;
   directory().sync(error);
   throw_if(error, "sync the directory of", name);
-  if (backup_ == nullptr) remove_older(report);
+  if (backup_ == nullptr && !log_.options_.keep_history) remove_older(report);
   return report;
 }
 

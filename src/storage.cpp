@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "elidex/internal/log/backup.hpp"
 #include "elidex/internal/log/log_writer.hpp"
 #include "elidex/internal/txn/errors.hpp"
 
@@ -34,7 +35,8 @@ storage::storage(std::unique_ptr<log_directory> directory, const storage_options
                                   .fingerprint = log_fingerprint,
                                   .group_time = options.group_time,
                                   .segment_bytes = options.segment_bytes,
-                                  .compressed = options.compress});
+                                  .compressed = options.compress,
+                                  .keep_history = options.keep_history});
     catalog_.emplace(*log_);
   } else {
     directory_.reset();
@@ -131,13 +133,7 @@ finished_checkpoint storage::backup(const std::string& directory, const table_li
 finished_checkpoint storage::backup(std::unique_ptr<log_directory> to, const table_list& tables) {
   redo_log& log = log_for("backup()");
   const std::shared_lock open(closing_);
-  std::error_code error;
-  const std::vector<std::string> there = files_in(*to, error);
-  throw_if(error, "list", "the backup's directory");
-  if (!there.empty())
-    throw std::system_error(
-        std::make_error_code(std::errc::directory_not_empty),
-        "elidex::database::backup(): a directory with " + there.front() + " (expected none)");
+  check_is_empty(*to, "elidex::database::backup()");
   try {
     std::unique_lock<std::mutex> turn = turn_of_caller();
     checkpoint_writer copy(log, to.get());
@@ -145,35 +141,19 @@ finished_checkpoint storage::backup(std::unique_ptr<log_directory> to, const tab
     write_all(copy, tables);
     return copy.finish();
   } catch (...) {
-    remove_backup(*to);
+    remove_copy(*to);
     throw;
   }
 }
 
-std::vector<std::string> storage::files_in(log_directory& directory, std::error_code& error) {
-  std::vector<std::string> names = directory.names(error);
-  std::erase(names, ".");
-  std::erase(names, "..");
-  return names;
-}
-
-// The first segment goes first, and recovery refuses what is left without it. So no part of the
-// files is taken for a backup, wherever this ends.
-void storage::remove_backup(log_directory& from) noexcept {
-  try {
-    std::error_code error;
-    std::vector<std::string> names = files_in(from, error);
-    const auto others = std::partition(names.begin(), names.end(), [](const std::string& name) {
-      return number_of(file_kind::segment, name).has_value();
-    });
-    std::sort(names.begin(), others);
-    for (auto name = names.begin(); name != names.end() && !error; ++name) {
-      if (name == others) from.sync(error);
-      if (!error) from.remove(*name, error);
-    }
-  } catch (const std::bad_alloc&) {
-    // The files stay as they are. Recovery refuses them, or they are whole.
-  }
+std::uint64_t storage::update_backup(std::unique_ptr<log_directory> of) {
+  redo_log& log = log_for("update_backup()");
+  const std::shared_lock open(closing_);
+  std::unique_lock<std::mutex> turn = turn_of_caller();
+  const checkpoint_pause no_file_goes(log);
+  turn = {};
+  log.wait_durable(clock_.now());
+  return update_copy(*directory_, *of);
 }
 
 automatic_checkpoints::found_files storage::sizes_of_files() {

@@ -1,10 +1,13 @@
 // elidex db: looks into a database's directory, writes and reads its rows, checks it and copies it.
 // The directory must not be open in a program that writes to it.
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -35,7 +38,7 @@ using nlohmann::ordered_json;
 
 struct database_flags {
   std::string directory;
-  std::string to;     // of backup
+  std::string to;     // of backup and restore
   std::string file;   // of load
   std::string out;    // of dump
   std::string table;  // of dump and load
@@ -43,7 +46,9 @@ struct database_flags {
   std::string columns;  // of a new table, of load
   std::string key = "uint64";
   std::string json;
-  bool write = false;  // of shell
+  bool write = false;   // of shell
+  bool update = false;  // of backup
+  std::string group;    // of restore
 };
 
 void check_directory(const std::string& directory) {
@@ -325,13 +330,13 @@ int verify_command(const database_flags& flags) {
   return 0;
 }
 
-// Copies the files while a lock keeps writers out, then reads the copy.
-int backup_command(const database_flags& flags) {
-  check_directory(flags.directory);
-  if (fs::exists(flags.to) && !fs::is_empty(flags.to))
-    refuse("TO", flags.to, "exists and is not empty", "a directory that does not exist yet");
-  const auto from = internal::open_log_directory(flags.directory, internal::directory_use::read);
-  const auto to = internal::open_log_directory(flags.to);
+// Copies the files while a lock keeps writers out.
+void copy_directory(const std::string& directory, const std::string& copy) {
+  if (fs::exists(copy) && !fs::is_empty(copy))
+    refuse("TO", copy, "exists and is not empty",
+           "a directory that does not exist yet, or --update for a copy of DIR");
+  const auto from = internal::open_log_directory(directory, internal::directory_use::read);
+  const auto to = internal::open_log_directory(copy);
   std::error_code error;
   for (const std::string& name : from->names(error)) {
     using internal::file_kind;
@@ -340,15 +345,78 @@ int backup_command(const database_flags& flags) {
       internal::copy_file(*from, name, *to, name);
   }
   if (!error) to->sync(error);
-  if (error) throw std::system_error(error, "elidex: cannot copy " + flags.directory);
-  return 0;
+  if (error) throw std::system_error(error, "elidex: cannot copy " + directory);
 }
 
-int backup_and_verify(const database_flags& flags) {
-  backup_command(flags);
-  database_flags copy = flags;
-  copy.directory = flags.to;
-  return verify_command(copy);
+int verify_copy(database_flags flags) {
+  flags.directory = flags.to;
+  return verify_command(flags);
+}
+
+int backup_command(const database_flags& flags) {
+  check_directory(flags.directory);
+  if (flags.update) {
+    check_directory(flags.to);
+    const auto from = internal::open_log_directory(flags.directory, internal::directory_use::read);
+    const std::uint64_t added =
+        internal::update_copy(*from, *internal::open_log_directory(flags.to));
+    print(flags.to + ": " + std::to_string(added) + " bytes added\n");
+  } else {
+    copy_directory(flags.directory, flags.to);
+  }
+  return verify_copy(flags);
+}
+
+int restore_command(const database_flags& flags) {
+  check_directory(flags.directory);
+  if (fs::exists(flags.to) && !fs::is_empty(flags.to))
+    refuse("TO", flags.to, "exists and is not empty", "a directory that does not exist yet");
+  const std::uint64_t wanted = parse_count("--group", flags.group, 0, internal::whole_file);
+  const std::uint64_t group = db::restore(flags.directory, flags.to, wanted);
+  print(flags.to + ": the state after group " + std::to_string(group) + "\n");
+  return verify_copy(flags);
+}
+
+// When the file was written last, as UTC.
+std::string time_of(const fs::path& file) {
+  struct stat status{};
+  if (::stat(file.c_str(), &status) != 0) return "?";
+  std::tm utc{};
+  ::gmtime_r(&status.st_mtime, &utc);
+  std::array<char, 32> text{};
+  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return {text.data(), length};
+}
+
+int history_command(const database_flags& flags) {
+  check_directory(flags.directory);
+  const json_output json(flags.json);
+  const auto from = internal::open_log_directory(flags.directory, internal::directory_use::follow);
+  table shown({{"file"}, {"groups"}, {"bytes", table::right}, {"last written"}});
+  ordered_json files = ordered_json::array();
+  for (const internal::kept_file& one : internal::kept_files(*from, internal::log_fingerprint)) {
+    const std::string name = internal::name_of(one.kind, one.number);
+    const std::string written = time_of(fs::path(flags.directory) / name);
+    const bool is_checkpoint = one.kind == internal::file_kind::checkpoint;
+    const bool is_empty = one.last_group < one.first_group;
+    const std::string from_group = std::to_string(one.first_group);
+    shown.row({name,
+               is_checkpoint ? "from " + from_group + " on"
+               : is_empty    ? "none"
+                             : from_group + " to " + std::to_string(one.last_group),
+               std::to_string(one.bytes), written});
+    files.push_back({{"file", name},
+                     {"first_group", one.first_group},
+                     {"last_group", one.last_group},
+                     {"bytes", one.bytes},
+                     {"last_written", written}});
+  }
+  ordered_json document = document_head();
+  document["directory"] = flags.directory;
+  document["files"] = std::move(files);
+  if (json.wanted()) json.write(dump(document));
+  if (!json.to_stdout()) print(shown.text());
+  return 0;
 }
 
 }  // namespace
@@ -394,10 +462,27 @@ void add_database_commands(command_parser& db) {
           shell_command);
   shell.add_flag("--write", shell_flags->write, "allow put and erase");
   add("verify", "read everything and name the first damage", verify_command);
+  const auto add_copy = [&](const char* name, const std::string& help,
+                            int (*run)(const database_flags&)) {
+    auto added = add(name, help, run);
+    added.first.add_option("to", added.second->to, "the copy, a directory that does not exist yet")
+        .type_name("TO")
+        .required();
+    return added;
+  };
   auto [backup, backup_flags] =
-      add("backup", "copy the directory, and read the copy", backup_and_verify);
-  backup.add_option("to", backup_flags->to, "the copy, a directory that does not exist yet")
-      .type_name("TO")
+      add_copy("backup", "copy the directory, and read the copy", backup_command);
+  backup.add_flag("--update", backup_flags->update,
+                  "add to an earlier copy what the log has gained since");
+  auto [history, history_flags] =
+      add("history", "list the files that earlier states can be restored from", history_command);
+  history.add_option("--json", history_flags->json, json_help).type_name("FILE");
+  auto [restore, restore_flags] =
+      add_copy("restore", "copy an earlier state of the directory, and read it", restore_command);
+  restore
+      .add_option("--group", restore_flags->group,
+                  "the state after this commit group (see history)")
+      .type_name("N")
       .required();
 }
 

@@ -67,7 +67,14 @@
 //   db.transact(...);                                          // sync: durable when it returns
 //   db.checkpoint();                                           // shortens the log
 //   db.backup("copy");                                         // a copy that open() accepts
+//   db.update_backup("copy");                                  // adds what has been logged since
 //   db.close();                                                // async: makes the rest durable
+//
+// Other processes may follow a directory while this one writes it:
+//
+//   copy.follow("bank");      // in place of open()
+//   copy.catch_up();          // applies what has become durable since
+//   copy.read_only(...);
 //
 // The level says what a crash may lose:
 //   none   open() loads the directory. Nothing is written.
@@ -130,8 +137,9 @@
 //                 end either. A victim in the child then waits for the whole time of wait_for()
 //                 before it runs again.
 //   async, sync   The log, its files and the directory's lock belong to the parent. In the child
-//                 transact(), create_table(), wait_durable(), checkpoint(), backup() and close()
-//                 throw db::forked_child at once. A transact() that forked throws it at its commit.
+//                 transact(), create_table(), wait_durable(), checkpoint(), backup(),
+//                 update_backup() and close() throw db::forked_child at once. A transact() that
+//                 forked throws it at its commit.
 //                 read_only() and the destructor work if no other thread was inside a call, as
 //                 above. At level sync, read_only() throws db::forked_child after its function
 //                 returns, if data that it read was not durable at the fork. The destructor touches
@@ -169,6 +177,7 @@
 #include <vector>
 
 #include "elidex/bounds.hpp"
+#include "elidex/internal/log/backup.hpp"
 #include "elidex/internal/log/following.hpp"
 #include "elidex/internal/log/storage.hpp"
 #include "elidex/internal/memory/counters.hpp"
@@ -262,6 +271,27 @@ struct transact_options {
   // request does not end a wait for a lock.
   std::stop_token stop = {};
 };
+}  // namespace db
+
+namespace db {
+// Copies an earlier state of a directory to another one, which must be empty or not exist. It is
+// the state after the commit group with this number (database::wait_durable()). If nothing was
+// committed in that group, it is the state after the last group before it that has a commit.
+// Returns the number of that group. Another process may have the directory open.
+// The directory has all states since its oldest checkpoint. Checkpoints remove older ones, unless
+// storage_options::keep_history is set.
+// Thread-safety: any thread. Complexity: O(size of the log and of a checkpoint).
+// Errors: std::system_error, and then the copy is empty if its files can be removed:
+//   invalid_argument     the directory does not have the state any more
+//   directory_not_empty  the copy's directory has files
+//   otherwise            an error of the system
+// log_error: as for database::open().
+inline std::uint64_t restore(const std::string& directory, const std::string& copy,
+                             std::uint64_t group) {
+  const auto from = internal::open_log_directory(directory, internal::directory_use::follow);
+  const auto to = internal::open_log_directory(copy);
+  return internal::restore_log(*from, group, internal::log_fingerprint, *to);
+}
 }  // namespace db
 
 // The counts of a database's transactions.
@@ -489,10 +519,29 @@ class basic_database {
   db::finished_checkpoint backup(std::unique_ptr<db::log_directory> directory) {
     return opened("backup()").backup(std::move(directory), [this] { return listed_tables(); });
   }
-  // Returns when all transactions that committed before the call are durable. Without a log it
-  // returns at once. Throws std::system_error if they cannot become durable.
-  void wait_durable() {
-    if (log_ != nullptr) log_->wait_durable(clock_.now());
+  // Adds to a backup in another directory what has been logged since, while transactions run. The
+  // copy then has every transaction that committed before the call. It must not have been opened
+  // for writing since. It is a valid copy at every moment. Returns the number of bytes that were
+  // added. Throws std::system_error:
+  //   invalid_argument  the directory is not a backup of this database, was changed since, or ends
+  //                     before the log begins: checkpoints remove the log before them
+  //                     (storage_options::keep_history). Make a new backup then
+  //   otherwise         as backup()
+  std::uint64_t update_backup(const std::string& directory) {
+    return update_backup(internal::open_log_directory(directory));
+  }
+  // The same, with a directory that the caller has opened. Tests pass one with faults.
+  std::uint64_t update_backup(std::unique_ptr<db::log_directory> directory) {
+    return opened("update_backup()").update_backup(std::move(directory));
+  }
+  // Returns when all transactions that committed before the call are durable. Returns the number of
+  // the last durable commit group, for db::restore(): the state after that group has all of them,
+  // and perhaps later ones. Without a log it returns 0 at once. Throws std::system_error if they
+  // cannot become durable.
+  std::uint64_t wait_durable() {
+    if (log_ == nullptr) return 0;
+    log_->wait_durable(clock_.now());
+    return log_->durable_group();
   }
   // Makes all commits durable and ends the log. Later transactions that write throw. The directory
   // stays locked until the database is destroyed. No transaction may be running. Throws

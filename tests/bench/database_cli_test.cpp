@@ -297,11 +297,66 @@ TEST_F(db_command, VerifyNamesDamage) {
   EXPECT_THAT(damaged.err, HasSubstr("checkpoint-00000001.ckpt is damaged at byte"));
 }
 
+TEST_F(db_command, ReadsADirectoryThatAProgramHasOpen) {
+  elidex::database db;
+  db.create_table<std::uint64_t, order>("orders");
+  db.create_table<std::string, plain>("plains");
+  auto& small = db.create_table<std::int8_t, std::int64_t>("small keys");
+  db.open(path("shop"));
+  db.transact([&](auto& t) { t.insert(small, std::int8_t{77}, 78); });
+  db.close();  // the directory stays locked
+  const outcome dumped = run("db dump " + path("shop") + " --table \"small keys\" --format csv");
+  EXPECT_EQ(dumped.status, 0) << dumped.err;
+  EXPECT_THAT(dumped.out, HasSubstr("\n77,"));
+  EXPECT_EQ(nlohmann::json::parse(run("db info " + path("shop") + " --json -").out)["in_use"],
+            true);
+  EXPECT_THAT(run("db verify " + path("shop")).out, HasSubstr("a program has it open"));
+  EXPECT_NE(run("db backup " + path("shop") + " " + path("other")).status, 0);
+}
+
 TEST_F(db_command, BackupCopiesTheDirectory) {
   const outcome got = run("db backup " + path("shop") + " " + path("copy"));
   EXPECT_EQ(got.status, 0) << got.err;
   EXPECT_EQ(run("db dump " + path("copy")).out, run("db dump " + path("shop")).out);
   EXPECT_EQ(run("db backup " + path("shop") + " " + path("copy")).status, 2);
+}
+
+TEST_F(db_command, RestoreCopiesAnEarlierState) {
+  std::uint64_t first_group = 0;
+  {
+    elidex::database db;
+    db.create_table<std::uint64_t, order>("orders");
+    db.create_table<std::string, plain>("plains");
+    auto& small = db.create_table<std::int8_t, std::int64_t>("small keys");
+    db.open(path("shop"), {.keep_history = true});
+    db.transact([&](auto& t) { t.insert(small, std::int8_t{1}, 1); });
+    first_group = db.wait_durable();
+    db.transact([&](auto& t) { t.erase(small, std::int8_t{1}); });
+    db.checkpoint();
+  }
+  const std::string before = path("before");
+  const outcome got =
+      run("db restore " + path("shop") + " " + before + " --group " + std::to_string(first_group));
+  EXPECT_EQ(got.status, 0) << got.err;
+  EXPECT_THAT(got.out, HasSubstr("the state after group "));
+  EXPECT_THAT(run("db dump " + before + " --table \"small keys\" --format csv").out,
+              HasSubstr("\n1,"));
+  EXPECT_EQ(run("db restore " + path("shop") + " " + before + " --group 1").status, 2);
+  const outcome listed = run("db history " + path("shop"));
+  EXPECT_EQ(listed.status, 0) << listed.err;
+  EXPECT_THAT(listed.out, HasSubstr("checkpoint-00000002.ckpt"));
+  const auto json = nlohmann::json::parse(run("db history " + path("shop") + " --json -").out);
+  EXPECT_GE(json["files"].size(), 3U);
+
+  // A copy is brought up to date.
+  const std::string copy = path("copy");
+  ASSERT_EQ(run("db backup " + path("shop") + " " + copy).status, 0);
+  EXPECT_EQ(run("db backup " + path("shop") + " " + copy).status, 2);
+  file("commands", "put \"small keys\" 2 {}\n");
+  ASSERT_EQ(run_after("", "db shell " + path("shop") + " --write", "<" + path("commands")).status,
+            0);
+  EXPECT_EQ(run("db backup " + path("shop") + " " + copy + " --update").status, 0);
+  EXPECT_EQ(run("db dump " + copy).out, run("db dump " + path("shop")).out);
 }
 
 TEST_F(db_command, RefusesWhatItCannotRead) {

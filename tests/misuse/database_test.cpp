@@ -108,6 +108,11 @@ TYPED_TEST(DatabaseMisuse, AfterClose) {
   misuse_row("database::backup", misuse::closed_object,
              "after close(): throws std::system_error (operation_canceled); the directory stays "
              "empty");
+  EXPECT_TRUE(is(code_thrown_by([&] { db.update_backup(copy.private_directory()); }),
+                 std::errc::operation_canceled));
+  misuse_row("database::update_backup", misuse::closed_object,
+             "after close(): throws std::system_error (operation_canceled); the copy stays as it "
+             "is");
   db.wait_durable();
   misuse_row("database::wait_durable", misuse::closed_object,
              "after close(): returns; all is durable");
@@ -147,6 +152,11 @@ TYPED_TEST(DatabaseMisuse, WithoutADirectory) {
                  std::errc::operation_not_supported));
   EXPECT_TRUE(copy.names().empty());
   misuse_row("database::backup", misuse::closed_object,
+             "without a directory, or with level none: throws std::system_error "
+             "(operation_not_supported)");
+  EXPECT_TRUE(is(code_thrown_by([&] { memory.db.update_backup(copy.private_directory()); }),
+                 std::errc::operation_not_supported));
+  misuse_row("database::update_backup", misuse::closed_object,
              "without a directory, or with level none: throws std::system_error "
              "(operation_not_supported)");
   EXPECT_EQ(memory.db.automatic_checkpoints().written, 0U);
@@ -352,6 +362,12 @@ TYPED_TEST(DatabaseMisuse, ABackupIntoADirectoryWithFiles) {
   misuse_row("database::backup", misuse::bad_argument,
              "a directory with files: throws std::system_error (directory_not_empty) and changes "
              "nothing");
+  EXPECT_TRUE(is(code_thrown_by([&] { open->db.update_backup(other.directory()); }),
+                 std::errc::invalid_argument));
+  EXPECT_TRUE(other.names().empty());
+  misuse_row("database::update_backup", misuse::bad_argument,
+             "a directory that is not a backup of this database: throws std::system_error "
+             "(invalid_argument) and changes nothing");
 }
 
 TYPED_TEST(DatabaseMisuse, ATransactionThatMayNotRun) {

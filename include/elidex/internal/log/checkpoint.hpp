@@ -81,6 +81,19 @@ struct finished_checkpoint {
   std::error_code removal;
 };
 
+// While it exists, no checkpoint of the log is written, and no file of its directory is removed.
+// The constructor throws what that of checkpoint_writer throws.
+class checkpoint_pause {
+ public:
+  explicit checkpoint_pause(redo_log& log);
+  ~checkpoint_pause();
+  checkpoint_pause(const checkpoint_pause&) = delete;
+  checkpoint_pause& operator=(const checkpoint_pause&) = delete;
+
+ private:
+  redo_log& log_;
+};
+
 class checkpoint_writer {
  public:
   // With `backup`, an empty directory, everything is written there.

@@ -123,6 +123,7 @@ struct redo_log_options {
   // A thread waits if more bytes than this are queued to be written. Chosen.
   std::size_t worker_bytes_max = std::size_t{8} << 20;
   compression compressed = compression::none;  // of segments and checkpoints
+  bool keep_history = false;                   // checkpoints remove nothing
 };
 
 class log_writer;
@@ -189,6 +190,7 @@ class redo_log {
 
  private:
   friend class checkpoint_writer;
+  friend class checkpoint_pause;
   friend class internal::log_writer;
 
   // A thread's place. It goes to the next worker when its worker ends, and is freed with the log.

@@ -79,6 +79,10 @@ struct storage_options {
   // std::invalid_argument if the library was built without it. Such a library also refuses the
   // files (log_error, other_compression).
   compression compress = compression::none;
+  // Whether a checkpoint keeps the files that it replaces, so that db::restore() can copy earlier
+  // states. The directory then grows without limit. The first checkpoint without the option removes
+  // them all.
+  bool keep_history = false;
 };
 
 class storage {
@@ -106,6 +110,8 @@ class storage {
   // or not exist. After an error it is empty again, if its files can be removed.
   finished_checkpoint backup(const std::string& directory, const table_list& tables);
   finished_checkpoint backup(std::unique_ptr<log_directory> to, const table_list& tables);
+  // Adds to a backup what has been logged since. Returns the number of bytes (backup.hpp).
+  std::uint64_t update_backup(std::unique_ptr<log_directory> of);
   // Begins the checkpoints that the options ask for, if there is a log.
   void write_checkpoints_by_itself(table_list tables);
   automatic_checkpoints_report automatic() const;
@@ -121,8 +127,6 @@ class storage {
   void assign_number(table_base& made);
   // Returns the log. Throws if the level is none, or in a child of fork().
   redo_log& log_for(const char* function);
-  static std::vector<std::string> files_in(log_directory& directory, std::error_code& error);
-  static void remove_backup(log_directory& from) noexcept;
   std::unique_lock<std::mutex> turn_of_caller();
   static void write_all(checkpoint_writer& to, const table_list& tables);
   automatic_checkpoints::found_files sizes_of_files();
