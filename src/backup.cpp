@@ -224,7 +224,7 @@ std::vector<open_file> open_segments(log_directory& from, std::uint64_t first,
     if (number < first) continue;
     log_input file(from, name_of(file_kind::segment, number));
     const parsed_file_header parsed = read_header(file, file_kind::segment);
-    if (number == numbers.back() && parsed.verdict != header_verdict::whole) break;
+    if (number == numbers.back() && is_being_made(file, parsed, number)) break;
     check_whole_header(file, parsed, number, fingerprint);
     opened.push_back({number, std::move(file), parsed});
   }

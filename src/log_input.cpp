@@ -55,6 +55,11 @@ parsed_file_header read_header(const log_input& file, file_kind kind) {
   return parsed;
 }
 
+bool is_being_made(const log_input& file, const parsed_file_header& parsed, std::uint64_t number) {
+  const bool is_its_own = parsed.verdict == header_verdict::whole && parsed.header.number == number;
+  return !is_its_own && file.size() <= file_header_bytes;
+}
+
 void check_whole_header(const log_input& file, const parsed_file_header& parsed,
                         std::uint64_t number, std::uint64_t fingerprint) {
   if (parsed.verdict != header_verdict::whole) file.damaged(0, "its header is not whole");

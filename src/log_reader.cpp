@@ -109,13 +109,12 @@ void log_reader::check_numbers(const std::vector<std::uint64_t>& numbers) const 
   if (numbers.empty() && found_.checkpoint != 0) missing(expected);
 }
 
-// The newest segment may be one whose making a crash has cut off. Its header is synced before
-// anything is written behind it, so there is nothing behind it then. A checkpoint's first segment
-// was whole when the checkpoint was finished.
+// The newest segment may be one whose making a crash has cut off. A checkpoint's first segment was
+// whole when the checkpoint was finished.
 void log_reader::drop_torn_segment(std::vector<segment>& segments) {
   if (segments.empty()) return;
   const segment& last = segments.back();
-  if (last.parsed.verdict == header_verdict::whole || last.file.size() > file_header_bytes) return;
+  if (!is_being_made(last.file, last.parsed, last.number)) return;
   if (found_.checkpoint != 0 && last.number == first_segment_) return;
   found_.next_segment = last.number;
   found_.next_is_torn = true;
@@ -402,7 +401,7 @@ bool log_reader::begin_next_segment() {
     check_not_left_behind(number);
     return false;
   }
-  if (next->parsed.verdict != header_verdict::whole) return false;  // it is being made
+  if (is_being_made(next->file, next->parsed, number)) return false;
   check_whole_header(next->file, next->parsed, number, fingerprint_);
   const file_header& header = next->parsed.header;
   if (current_) {

@@ -1,7 +1,7 @@
 #pragma once
 // A disk in memory for log_files.hpp that does what real ones may do: short writes, interruptions,
-// a full disk, errors at a sync, and a power failure after which of the unsynced sectors any may be
-// there and any may not.
+// a full disk, errors at a sync, and a power failure after which of the unsynced blocks any may be
+// there and any may have what the disk had there before.
 //
 //   faulty_disk disk;
 //   // the 17th operation and all later ones fail, and change nothing
@@ -280,8 +280,9 @@ class faulty_disk {
   }
 
   // What a power failure may leave. Of the directory's changes since its last sync any, in their
-  // order; of each file what is synced, and of what lies behind it some sectors, the others being
-  // zero, up to a random length.
+  // order; of each file what is synced, and of what lies behind it some blocks, up to a random
+  // length. A block that is lost is zero, or has what the disk had there before: a block of another
+  // file, or anything.
   faulty_disk after_power_failure(random_numbers& random) const {
     const std::lock_guard guard(state_->mutex);
     listing names = state_->safe_names;
@@ -294,26 +295,39 @@ class faulty_disk {
       }
     }
     faulty_disk other;
-    for (const auto& [name, content] : names) other.upsert(name, torn(*content, random));
+    std::vector<const std::string*> before;
+    for (const auto& [name, content] : state_->safe_names) before.push_back(&content->bytes);
+    for (const auto& [name, content] : names) other.upsert(name, torn(*content, before, random));
     return other;
   }
 
  private:
-  static std::string torn(const inode& of, random_numbers& random) {
-    constexpr std::size_t sector = 512;
+  static std::string torn(const inode& of, const std::vector<const std::string*>& before,
+                          random_numbers& random) {
+    const std::size_t block = random.below(2) == 0 ? 512 : 4096;
     const std::size_t unsynced = of.bytes.size() - of.synced;
     const std::uint64_t way = random.below(4);
     if (way == 0 || unsynced == 0) return of.bytes;
     std::string bytes = of.bytes.substr(0, of.synced + random.below(unsynced + 1));
     if (way == 1) return bytes;  // a prefix
     for (std::size_t at = of.synced; at < bytes.size();) {
-      const std::size_t end = std::min(bytes.size(), (at / sector + 1) * sector);
-      if (random.below(2) == 0)
-        std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(at),
-                  bytes.begin() + static_cast<std::ptrdiff_t>(end), '\0');
+      const std::size_t end = std::min(bytes.size(), (at / block + 1) * block);
+      if (random.below(2) == 0) lose(bytes, at, end, before, random);
       at = end;
     }
     return bytes;
+  }
+  static void lose(std::string& bytes, std::size_t begin, std::size_t end,
+                   const std::vector<const std::string*>& before, random_numbers& random) {
+    const std::string& other =
+        before.empty() ? bytes : *before[static_cast<std::size_t>(random.below(before.size()))];
+    const std::uint64_t what = random.below(3);
+    for (std::size_t i = begin; i < end; ++i) {
+      char byte = '\0';
+      if (what == 1 && i < other.size()) byte = other[i];
+      if (what == 2) byte = static_cast<char>(random.below(256));
+      bytes[i] = byte;
+    }
   }
 
   std::shared_ptr<state> state_;

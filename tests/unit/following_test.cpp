@@ -321,7 +321,8 @@ TEST(Following, FindsDamageOfSyncedBytes) {
   w.transact([&](auto& t) { t.insert(w.notes, 1, note{1, std::string(300, 'x'), {}}); });
   w.transact([&](auto& t) { t.insert(w.notes, 2, note{2, "", {}}); });
   w.db.close();
-  disk.bytes(name_of(file_kind::segment, 1))[file_header_bytes + 200] ^= 1;
+  std::string& bytes = disk.bytes(name_of(file_kind::segment, 1));
+  bytes.at(bytes.find(std::string(100, 'x'))) ^= 1;
   for (int i = 0; i < 2; ++i)
     EXPECT_EQ(problem_of([&] { f.db.catch_up(); }), db::log_problem::damaged) << i;
   EXPECT_TRUE(f.all_rows().empty());

@@ -43,6 +43,10 @@ class log_input {
 // A header that is damaged is returned as such. Throws log_error for one of another version, or of
 // a compression that the library was built without.
 parsed_file_header read_header(const log_input& file, file_kind kind);
+// Whether the newest segment was still being made when its writer ended. Its header is synced
+// before anything is written behind it. Until then the file may have anything of that length, also
+// the header of an earlier file, whose place on the disk it has taken.
+bool is_being_made(const log_input& file, const parsed_file_header& parsed, std::uint64_t number);
 void check_whole_header(const log_input& file, const parsed_file_header& parsed,
                         std::uint64_t number, std::uint64_t fingerprint);
 
