@@ -53,13 +53,17 @@ following::following(std::unique_ptr<log_directory> directory, commit_clock& clo
               }) {
   for (table_base* const one : tables) one->set_id(catalog_table);
   found_ = reader_.read_all();
-  into_.check_all_rows_were_there();
+  into_.check_is_complete();
   clock_.begin_at(found_.first_group);
   for (const table_base* const one : tables) {
     if (one->id() == catalog_table && one->indexed() != nullptr && one->indexed()->has_rows())
       throw schema_mismatch(one->name() +
                             ": the directory does not have this index (expected: open() of its "
                             "writer makes the index)");
+    if (one->is_unfinished())
+      throw schema_mismatch(one->name() +
+                            ": the writer is building this index (expected: follow the directory "
+                            "when it is complete)");
   }
 }
 

@@ -15,14 +15,17 @@ struct description {
   std::uint32_t number;
   std::uint32_t row_bytes;
   std::uint32_t key_bytes;  // 0: a string
-  std::uint32_t key_is_signed;
+  std::uint32_t flags;
 };
+constexpr std::uint32_t signed_key_flag = 1;
+constexpr std::uint32_t unfinished_flag = 2;
 
 description numbers_of(const table_base& table) {
   return {.number = table.id(),
           .row_bytes = static_cast<std::uint32_t>(table.row_bytes()),
           .key_bytes = table.key_type_of().bytes,
-          .key_is_signed = table.key_type_of().is_signed ? 1U : 0U};
+          .flags = (table.key_type_of().is_signed ? signed_key_flag : 0) |
+                   (table.is_unfinished() ? unfinished_flag : 0)};
 }
 
 // What must be the same in the directory and in the program.
@@ -68,6 +71,16 @@ description parse(const log_entry& entry) {
   return said;
 }
 
+// A row of the catalog without the flag that an index which is being built loses.
+std::string lasting_part(std::string_view row) {
+  description said{};
+  std::memcpy(&said, row.data(), sizeof said);
+  said.flags &= ~unfinished_flag;
+  std::string lasting(row);
+  std::memcpy(lasting.data(), &said, sizeof said);
+  return lasting;
+}
+
 }  // namespace
 
 // The numbers, then the text of the schema if there is one.
@@ -101,7 +114,18 @@ void loading::operator()(const log_entry& entry) {
   }
 }
 
-void loading::check_all_rows_were_there() const {
+void loading::check_is_complete() const {
+  for (const std::uint32_t number : unknown_) {
+    const catalog_row& said = catalog_[number];
+    if (said.is_unfinished) continue;
+    const description numbers = parse({.key = said.name, .row = said.row});
+    throw unknown_table(
+        said.name + ": the directory has this table, with " +
+        text(numbers.row_bytes,
+             {.bytes = numbers.key_bytes, .is_signed = (numbers.flags & signed_key_flag) != 0},
+             std::string_view(said.row).substr(sizeof numbers)) +
+        " (expected create_table() or drop_table() before open())");
+  }
   if (!changed_before_erased_.empty())
     damaged("a change of a row of table " +
             by_number_[changed_before_erased_.begin()->first]->name() + " that is not there");
@@ -118,8 +142,9 @@ void loading::convert_rows() {
 std::uint32_t loading::check_unchanged(const log_entry& of_catalog) const {
   const std::uint32_t number = parse(of_catalog).number;
   if (number >= catalog_.size() || catalog_[number].name.empty()) return number;
-  if (catalog_[number].name != of_catalog.key || catalog_[number].row != of_catalog.row)
-    changed(catalog_[number].name);
+  const catalog_row& known = catalog_[number];
+  if (known.name != of_catalog.key || lasting_part(known.row) != lasting_part(of_catalog.row))
+    changed(known.name);
   return number;
 }
 
@@ -137,17 +162,13 @@ bool loading::is_skipped(std::uint32_t number) const noexcept {
 }
 
 // Returns null if the table's rows are skipped.
-table_base* loading::find_or_make(const table_description& said, const std::string& in_directory) {
+table_base* loading::find_or_make(const table_description& said) {
   const auto& gone = how_.dropped;
   if (std::find(gone.begin(), gone.end(), said.name) != gone.end()) return nullptr;
   for (table_base* const one : tables_) {
     if (one->name() == said.name) return one;
   }
-  if (how_.make == nullptr) {
-    if (how_.skips_unknown) return nullptr;
-    throw unknown_table(said.name + ": the directory has this table, with " + in_directory +
-                        " (expected create_table() or drop_table() before open())");
-  }
+  if (how_.make == nullptr) return nullptr;
   tables_.push_back((*how_.make)(said));
   return tables_.back();
 }
@@ -185,24 +206,44 @@ void loading::meet(const log_entry& entry) {
   const table_description said{
       .name = std::string(entry.key),
       .row_bytes = numbers.row_bytes,
-      .key = {.bytes = numbers.key_bytes, .is_signed = numbers.key_is_signed != 0},
+      .key = {.bytes = numbers.key_bytes, .is_signed = (numbers.flags & signed_key_flag) != 0},
+      .is_unfinished = (numbers.flags & unfinished_flag) != 0,
       .schema_text = std::string(entry.row.substr(sizeof numbers))};
   const std::string in_directory = text(said.row_bytes, said.key, said.schema_text);
   if (numbers.number >= by_number_.size()) {
     by_number_.resize(numbers.number + 1);
     catalog_.resize(numbers.number + 1);
   }
-  catalog_[numbers.number] = {said.name, std::string(entry.row)};
-  table_base* const found = find_or_make(said, in_directory);
+  catalog_row& row = catalog_[numbers.number];
+  const bool was_finished = !row.name.empty() && !row.is_unfinished;
+  row = {said.name, std::string(entry.row), said.is_unfinished};
+  table_base* const found = find_or_make(said);
   if (found == nullptr) {
-    if (!is_skipped(numbers.number)) skipped_.push_back(numbers.number);
+    if (is_skipped(numbers.number)) return;
+    skipped_.push_back(numbers.number);
+    const auto& gone = how_.dropped;
+    const bool is_dropped = std::find(gone.begin(), gone.end(), said.name) != gone.end();
+    if (!is_dropped && !how_.skips_unknown) unknown_.push_back(numbers.number);
     return;
   }
+  // The index that a follower reads was dropped.
+  if (target_ != nullptr && was_finished && said.is_unfinished) changed(said.name);
   table_base& its = table_for(*found, said, in_directory);
   table_base*& place = by_number_[numbers.number];
   if (place != nullptr && place->name() != said.name) damaged("two tables with one number");
   place = &its;
   found->set_id(numbers.number);
+  found->set_unfinished(said.is_unfinished);
+}
+
+void loading::clear(table_base& unfinished) {
+  const epoch_pin pinned;
+  unfinished.for_each_record([&](const record& one) {
+    record* const row = unfinished.find_by_bytes(unfinished.key_bytes(one));
+    if (row == nullptr || row->stamp().absent()) return;
+    row->unlock(row->lock().as_absent());
+    unfinished.note_absent(*row);
+  });
 }
 
 void loading::convert(changed_table& one, const record& there) {

@@ -4,9 +4,10 @@
 #include <chrono>
 #include <functional>
 #include <system_error>
-#include <thread>
 #include <tuple>
 #include <utility>
+
+#include "elidex/internal/sync/futex.hpp"
 
 namespace elidex::internal {
 namespace {
@@ -55,7 +56,8 @@ std::vector<log_reader::segment> log_reader::open_files() {
     checkpoint_.reset();
     found_ = {};
     first_segment_ = 1;
-    std::this_thread::sleep_for(pause);
+    const futex_word nobody_wakes{0};
+    futex_wait_until(nobody_wakes, 0, std::chrono::steady_clock::now() + pause);
   }
 }
 

@@ -59,15 +59,20 @@ bool storage::load(std::span<table_base* const> tables, std::span<const std::str
   for (table_base* const one : tables) one->set_id(catalog_table);
   loading into(tables, {.dropped = dropped, .make = make});
   found_ = recover_log(*directory_, log_fingerprint, std::ref(into));
-  into.check_all_rows_were_there();
+  into.check_is_complete();
   bool changed = into.has_other_catalog();
   into.convert_rows();
   tables_ = into.numbers() - 1;
-  for (const table_base* const one : tables) {
-    if (one->id() != catalog_table || one->indexed() == nullptr || !one->indexed()->has_rows())
-      continue;
-    one->fill();
-    changed = true;
+  for (table_base* const one : into.tables()) {
+    const bool is_unfinished = one->is_unfinished();
+    if (is_unfinished) loading::clear(*one);
+    const bool is_filled = one->indexed() != nullptr && one->indexed()->has_rows() &&
+                           (is_unfinished || one->id() == catalog_table);
+    if (is_filled) one->fill();
+    if (is_unfinished && std::find(tables.begin(), tables.end(), one) == tables.end())
+      one->abandon();
+    one->set_unfinished(false);
+    changed = changed || is_unfinished || is_filled;
   }
   return changed;
 }
@@ -80,13 +85,16 @@ void storage::assign_number(table_base& made) {
 
 void storage::declare(table_base& made) {
   assign_number(made);
-  if (catalog_) {
-    redo_log::commit entry(*catalog_);
-    entry.upsert(catalog_table, made.name(), describe_for_catalog(made));
-    entry.seal();
-    const commit_clock::commit_phase phase(clock_);
-    entry.keep(commit_stamp(clock_.now(), 0));
-  }
+  note_state(made);
+}
+
+void storage::note_state(const table_base& changed) {
+  if (!catalog_) return;
+  redo_log::commit entry(*catalog_);
+  entry.upsert(catalog_table, changed.name(), describe_for_catalog(changed));
+  entry.seal();
+  const commit_clock::commit_phase phase(clock_);
+  entry.keep(commit_stamp(clock_.now(), 0));
 }
 
 finished_checkpoint storage::checkpoint(const table_list& tables) {
@@ -118,7 +126,8 @@ std::unique_lock<std::mutex> storage::turn_of_caller() {
 }
 
 void storage::write_all(checkpoint_writer& to, const table_list& tables) {
-  const std::vector<table_base*> all = tables();
+  std::vector<table_base*> all = tables();
+  std::erase_if(all, [](const table_base* one) { return one->is_abandoned(); });
   // The oldest stamp there can be: the catalog's rows never change.
   for (const table_base* const one : all)
     to.add_row(catalog_table, one->name(), describe_for_catalog(*one), commit_stamp(1, 0).word());

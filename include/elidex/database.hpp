@@ -182,9 +182,11 @@
 #include "elidex/internal/log/storage.hpp"
 #include "elidex/internal/memory/counters.hpp"
 #include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/memory/fork_generation.hpp"
 #include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/slot_array.hpp"
 #include "elidex/internal/sync/backoff.hpp"
+#include "elidex/internal/sync/parking.hpp"
 #include "elidex/internal/tree/ordered_tree.hpp"
 #include "elidex/internal/txn/commit_protocols.hpp"
 #include "elidex/internal/txn/dbx_locking_commit.hpp"
@@ -398,6 +400,7 @@ class basic_database {
   template <class Fn>
   void for_each_schema_table(Fn&& fn) {
     for (internal::table_base* const one : listed_tables()) {
+      if (one->is_abandoned()) continue;
       for_each_key_type([&]<class Key>(std::type_identity<Key>) {
         if (auto* const found = dynamic_cast<schema_table<Key>*>(one)) fn(*found);
       });
@@ -672,6 +675,7 @@ class basic_database {
   enum class use : std::uint8_t { everything, snapshots, none };
 
   using access = internal::transaction_access;
+  friend struct internal::index_access;
   // False if the policy has its own transactions, with locks.
   static constexpr bool is_optimistic = std::is_same_v<transaction, db::transaction>;
 
@@ -679,13 +683,21 @@ class basic_database {
   struct alignas(64) thread_memory {
     std::unique_ptr<typename transaction::memory> notes;
     std::optional<internal::redo_log::worker> log;
-    bool in_use = false;
+    // Odd while the thread runs a transaction. Only the thread writes it.
+    std::atomic<std::uint64_t> runs{0};
+    // The fork generation in which the thread last ran one (fork_generation.hpp). Written before
+    // `runs`.
+    std::atomic<std::uint64_t> generation{0};
+    bool in_use() const noexcept {
+      // relaxed, without a partner: the thread's own.
+      return runs.load(std::memory_order_relaxed) % 2 != 0;
+    }
   };
   class borrowed_memory {
    public:
     explicit borrowed_memory(basic_database& from)
         : mine_(from.thread_memory_.provide(internal::this_thread_slot())) {
-      if (mine_.in_use)
+      if (mine_.in_use())
         throw std::logic_error(
             "elidex::database: transact() inside a transaction (expected: pass the transaction "
             "on)");
@@ -696,9 +708,19 @@ class basic_database {
         mine_.notes = std::make_unique<typename transaction::memory>();
       }
       if (from.log_ != nullptr && !mine_.log) mine_.log.emplace(*from.log_);
-      mine_.in_use = true;
+      const std::uint64_t here = internal::fork_generation();
+      // relaxed, here and in the next line: only this thread writes it, ordered by step().
+      if (mine_.generation.load(std::memory_order_relaxed) != here)
+        mine_.generation.store(here, std::memory_order_relaxed);
+      step();
+      // Pairs with the fence in wait_for_transactions(). An optimistic transaction has one when it
+      // pins (epoch.hpp).
+      if constexpr (!is_optimistic) std::atomic_thread_fence(std::memory_order_seq_cst);
     }
-    ~borrowed_memory() { mine_.in_use = false; }
+    ~borrowed_memory() {
+      step();
+      internal::wake_waiters(&mine_.runs);
+    }
     borrowed_memory(const borrowed_memory&) = delete;
     borrowed_memory& operator=(const borrowed_memory&) = delete;
     typename transaction::memory& notes() const noexcept { return *mine_.notes; }
@@ -706,8 +728,44 @@ class basic_database {
     internal::redo_log::worker* log() const noexcept { return mine_.log ? &*mine_.log : nullptr; }
 
    private:
+    void step() noexcept {
+      // relaxed load: the thread's own. release: pairs with the acquire in wait_for_transactions().
+      mine_.runs.store(mine_.runs.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    }
     thread_memory& mine_;
   };
+
+  // Whether any thread has begun a transaction. One that has not begun sees what the caller wrote
+  // before the call.
+  bool has_begun() const noexcept {
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // as in wait_for_transactions()
+    const std::uint32_t slots = internal::thread_slots_made();
+    for (std::uint32_t i = 0; i < slots; ++i) {
+      const thread_memory* const one = thread_memory_.if_provided(i);
+      // acquire: pairs with the release in step().
+      if (one != nullptr && one->runs.load(std::memory_order_acquire) != 0) return true;
+    }
+    return false;
+  }
+  // Returns when all transactions have ended that may not have seen what the caller wrote before
+  // the call. The caller is not in a transaction.
+  void wait_for_transactions() const {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    const std::uint32_t slots = internal::thread_slots_made();
+    for (std::uint32_t i = 0; i < slots; ++i) {
+      const thread_memory* const one = thread_memory_.if_provided(i);
+      if (one == nullptr) continue;
+      // acquire, here and below: pairs with the release in step(). What the transaction wrote is
+      // visible. relaxed: ordered by that load.
+      const std::uint64_t seen = one->runs.load(std::memory_order_acquire);
+      if (seen % 2 == 0 ||
+          !internal::may_be_here(i, one->generation.load(std::memory_order_relaxed)))
+        continue;
+      const auto runs = [&] { return one->runs.load(std::memory_order_acquire) == seen; };
+      internal::backoff wait;
+      if (runs()) internal::wait_while<internal::looks::often>(&one->runs, runs, wait);
+    }
+  }
 
   [[noreturn]] static void refuse_transaction(use now) {
     if (now == use::none) throw std::logic_error(not_opened);
@@ -749,7 +807,7 @@ class basic_database {
   // Checks the calling thread only.
   void check_not_in_transaction(const char* function) const {
     const thread_memory* const mine = thread_memory_.if_provided(internal::this_thread_slot());
-    if ((mine != nullptr && mine->in_use) || clock_.has_snapshot_here())
+    if ((mine != nullptr && mine->in_use()) || clock_.has_snapshot_here())
       throw std::logic_error(std::string("elidex::database: ") + function +
                              " inside a transaction");
   }
@@ -780,6 +838,10 @@ class basic_database {
 
   template <class Table, class... More>
   Table& add(std::string name, const More&... more) {
+    return add_as<Table>(false, std::move(name), more...);
+  }
+  template <class Table, class... More>
+  Table& add_as(bool unfinished, std::string name, const More&... more) {
     if (log_ != nullptr) log_->check_process();
     const std::lock_guard guard(tables_mutex_);
     for (const auto& one : tables_) {
@@ -792,6 +854,7 @@ class basic_database {
                                         locking_of(static_cast<std::uint32_t>(tables_.size())));
     Table& result = *made;
     result.set_owner(this);
+    result.set_unfinished(unfinished);
     tables_.reserve(tables_.size() + 1);
     {
       const std::lock_guard publishing(published_mutex_);

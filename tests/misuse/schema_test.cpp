@@ -367,19 +367,56 @@ TEST_F(IndexedTableMisuse, IndexFunctionUsesTheTable) {
   }
 }
 
-TEST_F(IndexedTableMisuse, IndexesThatComeTooLate) {
+TEST_F(IndexedTableMisuse, IndexesThatCannotBeAdded) {
   const auto value = [](std::uint64_t, const account& row) { return row.number; };
   EXPECT_THROW(by.add_index<std::int64_t>("accounts", value), db::schema_mismatch);
   EXPECT_THROW(by.add_unique_index<std::int64_t>("accounts", value), db::schema_mismatch);
-  store.transact([&](auto& t) { by.insert(t, 1, account{100}); });
-  EXPECT_THROW(by.add_index<std::int64_t>("late", value), std::logic_error);
-  EXPECT_THROW(by.add_unique_index<std::int64_t>("late", value), std::logic_error);
+  store.transact([&](auto& t) {
+    by.insert(t, 1, account{100});
+    EXPECT_THROW(by.add_index<std::int64_t>("late", value), std::logic_error);
+    EXPECT_THROW(by.add_unique_index<std::int64_t>("late", value), std::logic_error);
+    EXPECT_THROW(by.drop_index(by_number), std::logic_error);
+  });
+  store.read_only([&](auto&) {
+    EXPECT_THROW(by.add_index<std::int64_t>("late", value), std::logic_error);
+    EXPECT_THROW(by.drop_index(by_number), std::logic_error);
+  });
   EXPECT_EQ(found(100), keys{1});
   for (const char* const function : {"add_index", "add_unique_index"}) {
     misuse_row("indexed_table::" + std::string(function), misuse::bad_argument,
                "a name that is taken: throws db::schema_mismatch");
-    misuse_row("indexed_table::" + std::string(function), misuse::bad_argument,
-               "a table that has rows: throws std::logic_error; nothing is added");
+  }
+  for (const char* const function : {"add_index", "add_unique_index", "drop_index"}) {
+    misuse_row("indexed_table::" + std::string(function), misuse::reentrance,
+               "from within a transaction, read_only() too: throws std::logic_error and changes "
+               "nothing");
+  }
+  const auto same = [](std::uint64_t, const account&) { return 1; };
+  store.transact([&](auto& t) { by.insert(t, 2, account{200}); });
+  EXPECT_THROW(by.add_unique_index<std::int64_t>("late", same), db::duplicate_key);
+  misuse_row("indexed_table::add_unique_index", misuse::bad_argument,
+             "rows with one value: throws db::duplicate_key; nothing is added");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THROW(
+        by.add_index<std::int64_t>(
+            "late", [](std::uint64_t, const account&) -> int { throw thrown_by_callback(); }),
+        thrown_by_callback);
+  }
+  for (const char* const function : {"add_index", "add_unique_index"}) {
+    misuse_row("indexed_table::" + std::string(function), misuse::callback_throws,
+               "while the index is built: the exception comes out; nothing is added");
+  }
+  by.drop_index(by_number);
+  EXPECT_THROW(by.drop_index(by_number), std::logic_error);
+  misuse_row("indexed_table::drop_index", misuse::wrong_handle,
+             "an index of another indexed_table, or one that was dropped: throws std::logic_error");
+  store.transact([&](auto& t) {
+    EXPECT_THROW(by.find(t, by_number, 100, [](auto&&...) {}), std::logic_error);
+    EXPECT_THROW(by.scan(t, by_number, 100, [](auto&&...) {}), std::logic_error);
+  });
+  for (const char* const function : {"find", "scan"}) {
+    misuse_row("indexed_table::" + std::string(function), misuse::closed_object,
+               "an index that was dropped: throws std::logic_error; the transaction may continue");
   }
 }
 

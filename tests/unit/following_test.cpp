@@ -475,6 +475,43 @@ TEST(Following, SaysThatAnIndexIsMissing) {
   static_cast<void>(index);
 }
 
+// The writer adds and drops an index while it runs.
+TEST(Following, HasAnIndexThatTheWriterAdds) {
+  faulty_disk disk;
+  const auto by_balance = [](u64, const note& one) { return one.balance; };
+  notebook w;
+  db::indexed_table indexed(w.db, w.notes);
+  w.db.open(disk.directory(), short_files);
+  for (u64 key = 0; key < 100; ++key) {
+    w.db.transact([&](auto& t) {
+      indexed.insert(t, key, note{static_cast<std::int64_t>(key % 10), "", {}});
+    });
+  }
+  follower without(disk.directory());
+  const auto index = indexed.add_index<std::int64_t>("by balance", by_balance);
+  w.db.wait_durable();
+
+  notebook f;
+  db::indexed_table there(f.db, f.notes);
+  const auto same = there.add_index<std::int64_t>("by balance", by_balance);
+  const auto found = [&] {
+    std::size_t rows = 0;
+    f.db.read_only([&](auto& t) { there.find(t, same, 3, [&](u64, const note&) { ++rows; }); });
+    return rows;
+  };
+  f.db.follow(disk.directory());
+  w.db.transact([&](auto& t) { indexed.insert(t, 1000, note{3, "", {}}); });
+  w.db.wait_durable();
+  EXPECT_TRUE(comes_true([&] { return f.db.catch_up(), found() == 11; }));
+  EXPECT_TRUE(comes_true([&] { return without.db.catch_up(), without.all_rows().size() == 101; }));
+  indexed.drop_index(index);
+  w.db.close();
+  EXPECT_THROW(f.db.catch_up(), db::schema_mismatch);
+  EXPECT_EQ(found(), 11U);
+  without.db.catch_up();
+  EXPECT_EQ(without.all_rows().size(), 101U);
+}
+
 TEST(Following, SaysWhatItDoesNotDo) {
   faulty_disk disk;
   {

@@ -24,6 +24,7 @@
 // there, puts the result into a checkpoint and not into the log. The checkpoint has its name before
 // any entry follows. So catch_up() first reads what it is going to apply, and then looks for a
 // newer checkpoint. If its catalog has changed, it throws schema_mismatch and applies nothing.
+// An index that the writer adds while it runs is in the log like any table.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 //
 //   loading into(tables, {.dropped = names, .make = &make});
 //   recover_log(directory, fingerprint, std::ref(into));
-//   into.check_all_rows_were_there();
+//   into.check_is_complete();
 //   into.convert_rows();
 //
 // The rows go into the tables at once, or to a row_target that writes them in another way
@@ -44,6 +44,7 @@ struct table_description {
   std::string name;
   std::size_t row_bytes = 0;  // 0: rows vary in length
   key_type_info key{};
+  bool is_unfinished = false;  // table_base::is_unfinished()
   std::string schema_text;
 };
 
@@ -81,8 +82,13 @@ class loading {
   // The entries from now on go to `target`, and are newer than all rows.
   void continue_in(row_target& target) noexcept { target_ = &target; }
 
-  // To be called after all entries of a directory.
-  void check_all_rows_were_there() const;
+  // To be called after all entries of a directory. Throws log_error, or unknown_table for a table
+  // that the program does not have.
+  void check_is_complete() const;
+  // Erases the rows of a table that is unfinished.
+  static void clear(table_base& unfinished);
+  // The program's tables, and those that were made.
+  std::span<table_base* const> tables() const noexcept { return tables_; }
   // How many numbers the catalog has given, with 0.
   std::uint32_t numbers() const noexcept { return static_cast<std::uint32_t>(by_number_.size()); }
   // Whether the directory's catalog differs from the program's tables, apart from new tables.
@@ -107,6 +113,7 @@ class loading {
   struct catalog_row {
     std::string name;
     std::string row;
+    bool is_unfinished = false;
   };
 
   static row_name name_of(const log_entry& entry) { return {entry.table, std::string(entry.key)}; }
@@ -115,7 +122,7 @@ class loading {
   }
   bool is_skipped(std::uint32_t number) const noexcept;
   void meet(const log_entry& entry);
-  table_base* find_or_make(const table_description& said, const std::string& in_directory);
+  table_base* find_or_make(const table_description& said);
   table_base& table_for(table_base& now, const table_description& said,
                         const std::string& in_directory);
   void convert(changed_table& one, const record& there);
@@ -131,6 +138,7 @@ class loading {
   const rules how_;
   row_target* target_ = nullptr;
   std::vector<std::uint32_t> skipped_;  // numbers
+  std::vector<std::uint32_t> unknown_;  // those of them that neither the program has nor it drops
   std::vector<changed_table> changed_;
   bool registered_ = false;
   std::vector<table_base*> by_number_ = {nullptr};

@@ -27,7 +27,8 @@
 //
 // The directory describes itself. Table 0 of the log and of checkpoints is the catalog. It has a
 // row for each table, by its name, with the table's number, the size of its rows and the type of
-// its keys. This row is written before any row of that table, in the same group or an earlier one.
+// its keys, and whether it is an unfinished index (indexed_table.hpp). This row is written before
+// any row of that table, in the same group or an earlier one.
 // A batch's entries come back in the order of tables, so recovery knows each row's table when it
 // reads the row. Table numbers belong to the directory. The program may make its tables in another
 // order, and may make more of them.
@@ -102,6 +103,8 @@ class storage {
   const recovered_log& found() const noexcept { return found_; }
   // Adds a table that the directory does not have. To be called before the first write to it.
   void declare(table_base& made);
+  // Logs that the table is now finished, or unfinished. As declare(), one at a time.
+  void note_state(const table_base& changed);
   // Writes all rows, while transactions run. It calls `tables` after the checkpoint has begun: a
   // table that is declared later is in the log that is kept. Throws std::system_error
   // (operation_not_supported) with level none.

@@ -61,7 +61,13 @@ class slot_array {
   }
   // The caller has called provide() for this slot or a later one, or has learned from a thread that
   // has.
-  const T& operator[](std::size_t slot) const noexcept { return *if_provided(slot); }
+  const T& operator[](std::size_t slot) const noexcept {
+    if (slot < First) [[likely]]
+      return first_[slot];
+    const std::size_t which = piece_of(slot);
+    // acquire: pairs with the release in provide_more().
+    return more_[which].load(std::memory_order_acquire)[slot - first_slot_of(which)];
+  }
 
  private:
   // More slots than a process can have threads (2^22 on Linux).

@@ -16,8 +16,14 @@
 // return the same value for the same row. A change of the table that bypasses this class does not
 // update the indexes. The database's Indexes must support string keys.
 //
-// Thread-safety: after the last add_index(), all members from any thread, each in a transaction of
-// its own.
+// Indexes may be added and dropped at any time, while other threads use the indexed table:
+//
+//   const auto city = by.add_index<std::string>("accounts by city", city_of);  // reads all rows
+//   by.drop_index(owner);
+//
+// Thread-safety: all members, from any thread, each in a transaction of its own. The handle of an
+// index may be used in transactions and snapshots that begin after add_index() has returned, and
+// until drop_index() is called.
 // Lifetime: table and database outlive the indexed table.
 // Errors:
 //   duplicate_key     Also for a value that a unique index already has. Row and indexes are
@@ -32,13 +38,31 @@
 // followed by the row's key. So entries with equal values are adjacent, in the order of the rows'
 // keys. Phantoms are detected as in any table. In a unique index the value is the whole key, so a
 // second row with the value causes duplicate_key at every isolation level.
+//
+// How an index is built while transactions run. First the index is put on the list, so that
+// changes of rows change its entries, too. When all transactions have ended that may have begun
+// without it, other transactions add the missing entries, some rows at a time. Why no entry is
+// wrong in the end: each row is changed together with its entries, or read together with the
+// insertion of its entry, each time in one transaction. Let a row change between the builder's read
+// and its commit. Then the builder's transaction is not valid, and runs again. Let it change before
+// the builder comes to it. Then the change finds no entry of the old value. Below serializable the
+// commit would not detect that the builder inserts one in between. So such a change inserts the
+// entry and erases it, and one of the two transactions fails.
+//
+// In a directory the index is unfinished until all entries are there. After a crash open() makes
+// the entries of an unfinished index again, or drops it if the program no longer has it. A dropped
+// index becomes unfinished before its entries go.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -63,6 +87,49 @@ template <class Commit, class Indexes>
 class basic_database;
 
 namespace internal {
+
+// What an indexed table needs of its database, to add and drop indexes while others use it.
+struct index_access {
+  // Throws std::logic_error inside a transaction of the calling thread.
+  template <class Database>
+  static void check_may_change(const Database& db, const char* function) {
+    db.check_not_in_transaction(function);
+    db.check_does_not_follow(function);
+  }
+  // Whether the database has no directory, and no transaction that could miss what the caller has
+  // written before the call: none has begun yet.
+  template <class Database>
+  static bool is_new(const Database& db) {
+    return db.storage_ == nullptr && !db.has_begun();
+  }
+  // Returns an unfinished table. It may be one that was dropped.
+  template <class Table, class Database>
+  static Table& create(Database& db, std::string name) {
+    {
+      const std::lock_guard guard(db.tables_mutex_);
+      for (const auto& one : db.tables_) {
+        if (one->name() != name || !one->is_unfinished()) continue;
+        if (auto* const found = dynamic_cast<Table*>(one.get())) return *found;
+      }
+    }
+    return db.template add_as<Table>(true, std::move(name));
+  }
+  template <class Database>
+  static void set_unfinished(Database& db, table_base& entries, bool is) {
+    const std::lock_guard guard(db.tables_mutex_);
+    entries.set_unfinished(is);
+    try {
+      if (db.storage_) db.storage_->note_state(entries);
+    } catch (...) {
+      entries.set_unfinished(!is);
+      throw;
+    }
+  }
+  template <class Database>
+  static void wait_for_transactions(const Database& db) {
+    db.wait_for_transactions();
+  }
+};
 
 // The mark by which tables identify their database, also if a class is derived from it.
 template <class Commit, class Indexes>
@@ -105,11 +172,22 @@ class indexed_table {
   indexed_table(Database& db, Table& table) : db_(db), table_(table) {
     table.check_owner(owner_mark(db));
   }
+  indexed_table(const indexed_table&) = delete;
+  indexed_table& operator=(const indexed_table&) = delete;
 
-  // Adds an index. Call it before the table's first row, and before open(). Throws what
-  // create_table() throws, and std::logic_error if the table has rows. If the directory has rows
-  // but not the index, open() makes the index from the rows. open() then throws duplicate_key if
-  // two rows have one value of a unique index, and leaves the directory as it was.
+  // Adds an index, and returns when each row has its entry. Other threads may change rows
+  // meanwhile. A program that has the index when it starts calls this before open(). If the
+  // directory has rows but not the index, open() makes the index from the rows. open() then throws
+  // duplicate_key if two rows have one value of a unique index, and leaves the directory as it was.
+  // Throws what create_table() throws, and adds nothing then. Otherwise it waits for all running
+  // transactions, and then also throws:
+  //   duplicate_key      two rows have one value of a unique index. Until then, transactions that
+  //                      write one of them may have thrown it
+  //   std::logic_error   in a transaction of the calling thread, or after follow()
+  //   std::system_error  the log failed
+  //   others             what value_of throws
+  // It adds nothing then, except that the name stays in use for this index.
+  // Complexity: O(n log n) for n rows.
   template <class Value, class Fn>
   index_of<Value> add_index(std::string name, Fn value_of) {
     return add<Value>(std::move(name), std::move(value_of), false);
@@ -119,6 +197,20 @@ class indexed_table {
     requires std::integral<key_type>
   index_of<Value> add_unique_index(std::string name, Fn value_of) {
     return add<Value>(std::move(name), std::move(value_of), true);
+  }
+
+  // Drops an index. Other threads may use the indexed table meanwhile. A later use of the handle
+  // throws std::logic_error. The name can be used again, by add_index() of this table. Waits for
+  // all running transactions. Throws std::logic_error in a transaction of the calling thread, or for an
+  // index of another indexed_table, and std::system_error if the log failed.
+  template <class Value>
+  void drop_index(index_of<Value> in) {
+    index_access::check_may_change(db_, "drop_index()");
+    const std::lock_guard guard(changing_);
+    const index& dropped = index_behind(in);
+    index_access::set_unfinished(db_, *dropped.entries, true);
+    take_off(dropped);
+    erase_entries(*dropped.entries);
   }
 
   // Returns a copy of the row, or std::nullopt.
@@ -165,11 +257,12 @@ class indexed_table {
   bool erase(Transaction& t, key_argument key) const {
     std::optional<row_type> before;
     if (!t.update(table_, key, [&](row_type& row) { before = row; })) return false;
+    const index_list& indexes = list();
     std::vector<std::string> values;  // before any change, because value_of may throw
-    values.reserve(indexes_.size());
-    for (const index& one : indexes_) values.push_back(one.value_of(key, *before));
+    values.reserve(indexes.size());
+    for (const index* const one : indexes) values.push_back(one->value_of(key, *before));
     t.erase(table_, key);
-    for (std::size_t i = 0; i < values.size(); ++i) erase_entry(t, indexes_[i], key, values[i]);
+    for (std::size_t i = 0; i < values.size(); ++i) erase_entry(t, *indexes[i], key, values[i]);
     return true;
   }
 
@@ -211,35 +304,135 @@ class indexed_table {
   }
 
  private:
-  struct index {
+  struct definition {
     index_table* entries;
     std::function<std::string(key_argument, const row_type&)> value_of;
     bool unique;
   };
+  struct index : definition {
+    explicit index(definition what) : definition(std::move(what)) {}
+    std::atomic<bool> complete{false};  // each row has its entry
+  };
+  using index_list = std::vector<const index*>;
 
   template <class Value, class Fn>
   index_of<Value> add(std::string name, Fn value_of, bool unique) {
-    if (table_.has_rows())
-      throw std::logic_error(name +
-                             ": the table has rows (expected an index before the first row)");
-    auto& entries = db_.template create_table<std::string, entry>(std::move(name));
-    const index& added = indexes_.emplace_back(
-        index{&entries,
-              [value_of = std::move(value_of)](key_argument key, const row_type& row) {
-                return ordered_key().add(Value(value_of(key, row))).take();
-              },
-              unique});
+    index_access::check_may_change(db_, "add_index()");
+    const std::lock_guard guard(changing_);
+    const bool is_new = index_access::is_new(db_);
+    index_table& entries = is_new ? db_.template create_table<std::string, entry>(std::move(name))
+                                  : index_access::create<index_table>(db_, std::move(name));
+    const definition what{&entries,
+                          [value_of = std::move(value_of)](key_argument key, const row_type& row) {
+                            return ordered_key().add(Value(value_of(key, row))).take();
+                          },
+                          unique};
+    index& added = indexes_.emplace_back(what);
     // The indexed_table may be gone when open() fills the index.
-    entries.set_indexed(table_, [&table = table_, in = added] { fill(table, in); });
+    entries.set_indexed(table_, [&table = table_, what] { fill(table, what); });
+    if (!is_new) erase_entries(entries);  // of an index of this name that was dropped
+    put_on(added);
+    if (!is_new || !index_access::is_new(db_)) build(added);
+    added.complete.store(true);
     return index_of<Value>(entries);
   }
-  // Throws std::logic_error for an index of another indexed_table.
+
+  // The list of indexes is replaced as a whole. A transaction that has begun with the former list
+  // may still use that.
+  const index_list& list() const noexcept {
+    // acquire: pairs with the store in replace_list().
+    return *list_.load(std::memory_order_acquire);
+  }
+  void put_on(const index& added) {
+    auto next = std::make_unique<index_list>(list());
+    next->push_back(&added);
+    replace_list(std::move(next));
+  }
+  // Returns when no transaction uses the index any more.
+  void take_off(const index& dropped) {
+    auto next = std::make_unique<index_list>(list());
+    std::erase(*next, &dropped);
+    replace_list(std::move(next));
+    index_access::wait_for_transactions(db_);
+  }
+  void replace_list(std::unique_ptr<const index_list> next) {
+    lists_.push_back(std::move(next));
+    list_.store(lists_.back().get());
+  }
+
+  void build(index& made) {
+    try {
+      index_access::wait_for_transactions(db_);
+      std::optional<key_type> done;
+      do {
+        done = db_.transact([&](auto& t) { return add_missing(t, made, done); });
+      } while (done);
+      index_access::set_unfinished(db_, *made.entries, false);
+    } catch (...) {
+      give_up(made);
+      throw;
+    }
+  }
+  void give_up(const index& made) {
+    take_off(made);
+    try {
+      erase_entries(*made.entries);
+    } catch (const std::exception&) {
+      // The entries stay. The next add_index() or open() removes them.
+    }
+  }
+  // Adds the entries of some rows behind the key `done`. Returns the last of these rows' keys, or
+  // no value if there were none.
+  template <class Transaction>
+  std::optional<key_type> add_missing(Transaction& t, const index& to,
+                                      const std::optional<key_type>& done) const {
+    std::vector<std::pair<key_type, row_type>> rows;
+    const auto keep = [&](key_argument key, const row_type& row) {
+      rows.emplace_back(key_type(key), row);
+      return rows.size() < rows_per_step;
+    };
+    if (done) {
+      t.scan(table_, above(*done), keep);
+    } else {
+      t.scan(table_, all, keep);
+    }
+    for (const auto& [key, row] : rows) {
+      const std::string value = to.value_of(key, row);
+      const auto there = t.get(*to.entries, entry_key(to, key, value));
+      if (!there) {
+        add_entry(t, to, key, value);
+      } else if (!is_of(*there, key)) {
+        throw duplicate_key(to.entries->name() + ": two rows have one value (expected: unique)");
+      }
+    }
+    return rows.empty() ? std::nullopt : std::optional(rows.back().first);
+  }
+  void erase_entries(index_table& of) {
+    for (bool more = true; more;) {
+      more = db_.transact([&](auto& t) {
+        std::vector<std::string> keys;
+        t.scan(of, all, [&](std::string_view key, const entry&) {
+          keys.emplace_back(key);
+          return keys.size() < rows_per_step;
+        });
+        for (const std::string& key : keys) t.erase(of, key);
+        return !keys.empty();
+      });
+    }
+  }
+
+  // Throws std::logic_error for an index of another indexed_table, or one that was dropped.
+  template <class Value>
+  const index& index_behind(index_of<Value> in) const {
+    for (const index* const one : list()) {
+      if (one->entries == in.entries_) return *one;
+    }
+    throw std::logic_error(table_.name() +
+                           ": an index of another indexed_table, or one that was dropped");
+  }
   template <class Value>
   index_table& entries_of(index_of<Value> in) const {
-    for (const index& one : indexes_) {
-      if (one.entries == in.entries_) return *one.entries;
-    }
-    throw std::logic_error(table_.name() + ": an index of another indexed_table");
+    return *index_behind(in).entries;
   }
 
   // The keys of the entries whose values are in the range.
@@ -259,7 +452,7 @@ class indexed_table {
   }
 
   // Makes the entries of all rows, before other threads have the tables.
-  static void fill(const Table& table, const index& in) {
+  static void fill(const Table& table, const definition& in) {
     const epoch_pin pinned;
     std::vector<std::uint64_t> buffer;
     table.for_each_record([&](const record& one) {
@@ -281,7 +474,21 @@ class indexed_table {
     }
     return made;
   }
-  static std::string entry_key(const index& in, key_argument key, const std::string& value) {
+  static bool is_same(const entry& a, const entry& b) {
+    if constexpr (std::integral<key_type>) {
+      return a.key == b.key;
+    } else {
+      return true;  // an entry's key contains the row's
+    }
+  }
+  static bool is_of(const entry& one, const key_type& key) {
+    if constexpr (std::integral<key_type>) {
+      return one.key == key;
+    } else {
+      return true;
+    }
+  }
+  static std::string entry_key(const definition& in, key_argument key, const std::string& value) {
     return in.unique ? value : value + ordered_key().add(key).take();
   }
   static key_type row_key(std::string_view entry_key, const entry& one) {
@@ -319,10 +526,11 @@ class indexed_table {
       std::string to;
     };
     std::vector<move> moves;
-    moves.reserve(indexes_.size());
-    for (const index& one : indexes_) {
-      move made{&one, std::nullopt, one.value_of(key, after)};
-      if (before != nullptr) made.from = one.value_of(key, *before);
+    const index_list& indexes = list();
+    moves.reserve(indexes.size());
+    for (const index* const one : indexes) {
+      move made{one, std::nullopt, one->value_of(key, after)};
+      if (before != nullptr) made.from = one->value_of(key, *before);
       if (made.from != made.to) moves.push_back(std::move(made));
     }
     std::size_t added = 0;
@@ -339,7 +547,32 @@ class indexed_table {
   template <class Transaction>
   static void erase_entry(Transaction& t, const index& of, key_argument key,
                           const std::string& value) {
-    t.erase(*of.entries, entry_key(of, key, value));
+    const std::string at = entry_key(of, key, value);
+    if (of.complete.load()) {
+      t.erase(*of.entries, at);
+    } else {
+      erase_if_its(t, *of.entries, at, make_entry(key, value));
+    }
+  }
+  // Erases an entry that may be missing, or that of another row. The transaction then depends on
+  // what was there, at every isolation level: update() and insert() note their read.
+  template <class Transaction>
+  static void erase_if_its(Transaction& t, index_table& entries, const std::string& at,
+                           const entry& its) {
+    for (;;) {
+      bool is_its = false;
+      if (t.update(entries, at, [&](entry& there) { is_its = is_same(there, its); })) {
+        if (is_its) t.erase(entries, at);
+        return;
+      }
+      try {
+        t.insert(entries, at, its);
+      } catch (const duplicate_key&) {
+        continue;  // another transaction has inserted it in between
+      }
+      t.erase(entries, at);
+      return;
+    }
   }
   // The visitor of an index's scan: calls fn with the row of each entry.
   template <class Transaction, class Fn>
@@ -354,9 +587,16 @@ class indexed_table {
     };
   }
 
+  // Chosen: so short that it rarely collides with writers, so long that its commit does not matter.
+  static constexpr std::size_t rows_per_step = 64;
+
   Database& db_;
   Table& table_;
-  std::deque<index> indexes_;
+  std::mutex changing_;
+  std::deque<index> indexes_;  // under changing_, as the next one
+  std::vector<std::unique_ptr<const index_list>> lists_;
+  const index_list none_;
+  std::atomic<const index_list*> list_{&none_};
 };
 
 }  // namespace internal

@@ -204,6 +204,14 @@ class table_base {
     fill_ = std::move(fill);
   }
   void fill() const { fill_(); }
+  // Whether the table is an index that is still being built, or that was dropped. open() does not
+  // use what a directory has of it.
+  bool is_unfinished() const noexcept { return unfinished_.load(); }
+  void set_unfinished(bool is) noexcept { unfinished_.store(is); }
+  // Whether the table is the rest of an index that the program does not have. Checkpoints leave it
+  // out. Set before transactions use the table.
+  bool is_abandoned() const noexcept { return abandoned_; }
+  void abandon() noexcept { abandoned_ = true; }
   // Find a record by the bytes of its key. find_by_bytes() returns null if there is none.
   // get_or_create_by_bytes() returns null if the bytes are no key. The caller is pinned.
   virtual record* find_by_bytes(std::string_view key) const = 0;
@@ -368,6 +376,8 @@ class table_base {
   std::uint32_t id_ = 0;
   const table_base* indexed_ = nullptr;
   std::function<void()> fill_;
+  std::atomic<bool> unfinished_{false};
+  bool abandoned_ = false;
   const std::size_t row_bytes_;
   const void* owner_ = nullptr;
   schema_change changes_;
