@@ -201,8 +201,8 @@ class indexed_table {
 
   // Drops an index. Other threads may use the indexed table meanwhile. A later use of the handle
   // throws std::logic_error. The name can be used again, by add_index() of this table. Waits for
-  // all running transactions. Throws std::logic_error in a transaction of the calling thread, or for an
-  // index of another indexed_table, and std::system_error if the log failed.
+  // all running transactions. Throws std::logic_error in a transaction of the calling thread, or
+  // for an index of another indexed_table, and std::system_error if the log failed.
   template <class Value>
   void drop_index(index_of<Value> in) {
     index_access::check_may_change(db_, "drop_index()");
