@@ -372,8 +372,9 @@ TEST_F(db_command, RefusesWhatItCannotRead) {
   EXPECT_THAT(unknown.err, HasSubstr("Did you mean 'orders'?"));
   elidex::database holder;
   holder.open(path("other"));
-  const outcome locked = run("db info " + path("other"));
+  const outcome locked = run("db shell " + path("other") + " --write");
   EXPECT_EQ(locked.status, 1);
+  EXPECT_THAT(locked.err, HasSubstr("has the directory open"));
 }
 
 }  // namespace
