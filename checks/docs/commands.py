@@ -207,7 +207,11 @@ ROWS = [
       for topic in ("word-count", "order-book", "time-series", "accounts")),
     # A database's directory.
     *(reduced(f"./dev elidex db {command} bank", ("bank", EARLIER)) for command in ("info", "verify")),
-    *(reduced(f"./dev elidex db {command} DIR", ("DIR", EARLIER)) for command in ("dump", "verify")),
+    *(reduced(f"./dev elidex db {command} DIR", ("DIR", EARLIER))
+      for command in ("dump", "history", "info", "verify")),
+    reduced("./dev elidex db history", ("db history", "db history " + EARLIER)),
+    reduced("./dev elidex db restore DIR TO --group N",
+            ("DIR TO --group N", EARLIER + " {directory}/restored --group 1M")),
     reduced("./dev elidex db dump bank > bank.jsonl",
             ("bank > bank.jsonl", EARLIER + " > {directory}/bank.jsonl")),
     reduced("./dev elidex db dump bank --table accounts --out accounts.parquet",
@@ -224,6 +228,9 @@ ROWS = [
     reduced("./dev elidex db backup bank copy-2",
             ("bank copy-2", EARLIER + " {directory}/copy-2")),
     reduced("./dev elidex db backup DIR TO", ("DIR TO", EARLIER + " {directory}/copy-3")),
+    reduced("./dev elidex db backup DIR TO --update",
+            ("DIR TO --update", EARLIER + " {directory}/copy-4 && {root}/dev elidex db backup " +
+             EARLIER + " {directory}/copy-4 --update")),
     *(reduced("./dev elidex db bench --against sqlite,lmdb,rocksdb" + more,
               ("sqlite,lmdb,rocksdb", "sqlite,lmdb,rocksdb --rows 1K --work load,commits "
                f"--durability sync {BRIEF}")) for more in ("", " --json -")),
