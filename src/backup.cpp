@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -33,6 +34,20 @@ std::vector<std::string> files_in(log_directory& directory) {
   std::erase(names, ".");
   std::erase(names, "..");
   return names;
+}
+
+// Returns the numbers of the segments from `first` on, ascending, or nothing if `first` is missing. A
+// listing may miss a segment that has been made meanwhile, and have the next one. A gap that stays
+// is where the files were removed: the numbers behind it come without the gap.
+std::vector<std::uint64_t> segments_from(log_directory& directory, std::uint64_t first) {
+  std::vector<std::uint64_t> numbers;
+  for (int listing = 0; listing < 3; ++listing) {
+    numbers = numbers_in(directory, file_kind::segment);
+    std::erase_if(numbers, [&](std::uint64_t one) { return one < first; });
+    if (numbers.empty() || numbers.front() != first) return {};
+    if (numbers.back() - first + 1 == numbers.size()) break;
+  }
+  return numbers;
 }
 
 [[noreturn]] void refuse(const std::string& why) {
@@ -74,16 +89,11 @@ std::uint64_t copy_file(log_directory& from, const std::string& name, log_direct
 }
 
 std::uint64_t copy_segments(log_directory& from, const segment_range& which, log_directory& to) {
-  std::vector<std::uint64_t> numbers;
-  // A listing may miss a segment that has been made meanwhile, and have the next one.
-  for (bool complete = false; !complete;) {
-    numbers = numbers_in(from, file_kind::segment);
-    std::erase_if(numbers, [&](auto one) { return one < which.first || one > which.last; });
-    if (numbers.empty() || numbers.front() != which.first)
-      throw_if(std::make_error_code(std::errc::no_such_file_or_directory), "open",
-               name_of(file_kind::segment, which.first));
-    complete = numbers.back() - which.first + 1 == numbers.size();
-  }
+  std::vector<std::uint64_t> numbers = segments_from(from, which.first);
+  if (numbers.empty())
+    throw_if(std::make_error_code(std::errc::no_such_file_or_directory), "open",
+             name_of(file_kind::segment, which.first));
+  std::erase_if(numbers, [&](std::uint64_t one) { return one > which.last; });
   std::reverse(numbers.begin(), numbers.end());
   std::uint64_t copied = 0;
   for (const std::uint64_t number : numbers) {
@@ -130,58 +140,7 @@ void remove_copy(log_directory& from) noexcept {
   }
 }
 
-// --- Updates of a copy ---
-
-namespace {
-
-// Whether the copy's file is the beginning of the original.
-bool is_beginning_of(log_directory& original, log_directory& copy, const std::string& name) {
-  const log_input whole(original, name);
-  const log_input part(copy, name);
-  if (part.size() > whole.size()) return false;
-  constexpr std::uint64_t piece = std::uint64_t{1} << 20;
-  byte_buffer a;
-  byte_buffer b;
-  for (std::uint64_t at = 0; at < part.size(); at += piece) {
-    part.read(at, piece, a);
-    whole.read(at, std::min(piece, part.size() - at), b);
-    const auto left = a.bytes();
-    const auto right = b.bytes();
-    if (!std::equal(left.begin(), left.end(), right.begin(), right.end())) return false;
-  }
-  return true;
-}
-
-}  // namespace
-
-std::uint64_t update_copy(log_directory& from, log_directory& to) {
-  const std::vector<std::uint64_t> there = numbers_in(to, file_kind::segment);
-  if (there.empty()) refuse("the copy has no log (expected a backup of this database)");
-  const std::uint64_t first = there.back();
-  std::vector<std::uint64_t> numbers = numbers_in(from, file_kind::segment);
-  std::erase_if(numbers, [&](std::uint64_t one) { return one < first; });
-  const std::string name = name_of(file_kind::segment, first);
-  if (numbers.empty() || numbers.front() != first)
-    refuse("the log no longer has " + name +
-           ", which the copy ends with (expected a later copy; make a new one)");
-  if (!is_beginning_of(from, to, name))
-    refuse("the copy's " + name + " is not the log's (expected a backup that was not changed)");
-  std::error_code error;
-  for (const std::string& other : to.names(error)) {
-    if (is_unfinished(other)) to.remove(other, error);  // of an update that was interrupted
-  }
-  throw_if(error, "list", "the copy");
-  std::uint64_t gained = 0;
-  const std::uint64_t had = log_input(to, name).size();
-  for (const std::uint64_t number : numbers) {
-    const std::string unfinished = unfinished_name(number);
-    gained += copy_file(from, name_of(file_kind::segment, number), to, unfinished);
-    rename_and_sync(to, unfinished, name_of(file_kind::segment, number));
-  }
-  return gained - had;
-}
-
-// --- Earlier states ---
+// --- The end of a state in a segment ---
 
 namespace {
 
@@ -210,57 +169,183 @@ end_counts end_of(const open_file& checkpoint) {
   return counts_of(checkpoint.file, end);
 }
 
-// The earliest state that recovery accepts with a checkpoint.
-std::uint64_t earliest_group(const end_counts& end) {
-  return std::max(end.last_group, end.durable_group);
-}
-
-// The segments from `first` on. The newest is left out while it is being made.
-std::vector<open_file> open_segments(log_directory& from, std::uint64_t first,
-                                     std::uint64_t fingerprint) {
-  std::vector<open_file> opened;
-  const std::vector<std::uint64_t> numbers = numbers_in(from, file_kind::segment);
-  for (const std::uint64_t number : numbers) {
-    if (number < first) continue;
-    log_input file(from, name_of(file_kind::segment, number));
-    const parsed_file_header parsed = read_header(file, file_kind::segment);
-    if (number == numbers.back() && is_being_made(file, parsed, number)) break;
-    check_whole_header(file, parsed, number, fingerprint);
-    opened.push_back({number, std::move(file), parsed});
-  }
-  return opened;
-}
-
 // Where the batches up to a group end in a segment.
 struct batches_end {
   std::uint64_t group;
   std::uint64_t bytes;
   bool is_followed;  // by a batch of a later group
 };
-batches_end find_end(const std::vector<open_file>& segments, std::size_t i, std::uint64_t group) {
-  const open_file& segment = segments[i];
-  const bool is_last = i + 1 == segments.size() || segments[i + 1].number != segment.number + 1;
-  const std::uint64_t limit =
-      is_last ? segment.file.size() : segments[i + 1].parsed.header.previous_bytes;
+
+// Reads up to `limit`, or to the end of the newest segment.
+batches_end find_end(open_file& segment, std::optional<std::uint64_t> limit, std::uint64_t group) {
   batches_end found{segment.parsed.header.durable_group, file_header_bytes, false};
   std::uint64_t offset = file_header_bytes;
-  for (log_block next; read_block(segment.file, offset, limit, segment.parsed, next);) {
-    offset = next.end();
-    if (next.header.kind != block_kind::end) continue;
-    if (next.header.group > group) {
-      found.is_followed = true;
-      return found;
+  const auto read_on = [&](std::uint64_t end) {
+    for (log_block next; read_block(segment.file, offset, end, segment.parsed, next);) {
+      offset = next.end();
+      if (next.header.kind != block_kind::end) continue;
+      found.is_followed = next.header.group > group;
+      if (found.is_followed) return;
+      found.group = next.header.group;
+      found.bytes = offset;
     }
-    found.group = next.header.group;
-    found.bytes = offset;
-  }
-  if (!is_last && offset != limit) segment.file.damaged(offset, "no whole batch lies there");
+  };
+  read_on(limit.value_or(segment.file.size()));
+  if (found.is_followed || offset == limit.value_or(segment.file.size())) return found;
+  if (limit) segment.file.damaged(offset, "no whole batch lies there");
+  // A torn end, or a batch that is being written, unless blocks behind it prove that it was synced.
+  // Then it was whole before they were written (log_reader.hpp).
+  const std::uint64_t synced = blocks_behind(segment.file, segment.parsed, offset).synced;
+  if (synced <= found.group) return found;
+  segment.file.look_again();
+  read_on(segment.file.size());
+  if (!found.is_followed && found.group < synced)
+    segment.file.damaged(offset, "group " + std::to_string(synced) + " had been synced");
   return found;
+}
+
+// How many bytes of the newest segment have the batches up to a group.
+std::uint64_t end_of_group(log_directory& from, std::uint64_t segment, std::uint64_t group) {
+  log_input file(from, name_of(file_kind::segment, segment));
+  const parsed_file_header parsed = read_header(file, file_kind::segment);
+  if (is_being_made(file, parsed, segment)) return 0;
+  open_file opened{segment, std::move(file), parsed};
+  return find_end(opened, std::nullopt, group).bytes;
+}
+
+}  // namespace
+
+segment_range segments_up_to(log_directory& from, std::uint64_t first, std::uint64_t group) {
+  const std::vector<std::uint64_t> numbers = segments_from(from, first);
+  if (numbers.empty()) return {.first = first};
+  segment_range which{.first = first, .last = numbers.back()};
+  which.bytes_of_last = end_of_group(from, which.last, group);
+  if (which.bytes_of_last == 0) --which.last, which.bytes_of_last = whole_file;  // being made
+  return which;
+}
+
+// --- Updates of a copy ---
+
+namespace {
+
+// Whether the copy's file is the beginning of the original.
+bool is_beginning_of(log_directory& original, log_directory& copy, const std::string& name) {
+  const log_input whole(original, name);
+  const log_input part(copy, name);
+  if (part.size() > whole.size() || part.size() < file_header_bytes) return false;
+  constexpr std::uint64_t piece = std::uint64_t{1} << 20;
+  byte_buffer a;
+  byte_buffer b;
+  for (std::uint64_t at = 0; at < part.size(); at += piece) {
+    part.read(at, piece, a);
+    whole.read(at, std::min(piece, part.size() - at), b);
+    const auto left = a.bytes();
+    const auto right = b.bytes();
+    if (!std::equal(left.begin(), left.end(), right.begin(), right.end())) return false;
+  }
+  return true;
+}
+
+// Returns the number of the copy's last segment.
+std::uint64_t last_segment_of(log_directory& copy) {
+  const std::vector<std::uint64_t> there = numbers_in(copy, file_kind::segment);
+  if (there.empty()) refuse("the copy has no log (expected a backup of this database)");
+  if (there.back() - there.front() + 1 != there.size())
+    refuse("a segment of the copy is missing (expected a backup that was not changed)");
+  return there.back();
+}
+
+// A commit group is a number of the log's clock, which does not count the groups that a crash took
+// from the log. So after a crash the log may use numbers again that the copy's checkpoint has seen,
+// and recovery of the copy would ignore them.
+void check_groups_follow(log_directory& from, const std::vector<std::uint64_t>& numbers,
+                         log_directory& copy) {
+  const std::vector<std::uint64_t> checkpoints = numbers_in(copy, file_kind::checkpoint);
+  if (checkpoints.empty()) return;
+  const log_input file(copy, name_of(file_kind::checkpoint, checkpoints.back()));
+  const std::uint64_t seen = end_of({checkpoints.back(), log_input(copy, file.name()),
+                                     read_header(file, file_kind::checkpoint)})
+                                 .last_group;
+  for (std::size_t i = 1; i < numbers.size(); ++i) {  // the copy has the first one
+    const log_input segment(from, name_of(file_kind::segment, numbers[i]));
+    const parsed_file_header parsed = read_header(segment, file_kind::segment);
+    if (parsed.verdict == header_verdict::whole && parsed.header.first_group <= seen)
+      refuse(
+          "a crash has taken something from the log that the copy has seen (expected: make a "
+          "new copy)");
+  }
+}
+
+}  // namespace
+
+std::uint64_t update_copy(log_directory& from, std::uint64_t group, log_directory& to) {
+  const std::uint64_t first = last_segment_of(to);
+  const std::string name = name_of(file_kind::segment, first);
+  const std::vector<std::uint64_t> numbers = segments_from(from, first);
+  if (numbers.empty() || numbers.back() - first + 1 != numbers.size())
+    refuse("the log does not have " + name +
+           " and all that follow, with which the copy would continue (expected a later copy; make "
+           "a new one)");
+  if (!is_beginning_of(from, to, name))
+    refuse("the copy's " + name +
+           " is not the beginning of the log's (expected a backup that was not changed)");
+  check_groups_follow(from, numbers, to);
+  std::error_code error;
+  for (const std::string& other : to.names(error)) {
+    if (is_unfinished(other)) to.remove(other, error);  // of an update that was interrupted
+  }
+  throw_if(error, "list", "the copy");
+  std::uint64_t gained = 0;
+  const std::uint64_t had = log_input(to, name).size();
+  for (const std::uint64_t number : numbers) {
+    const std::string segment = name_of(file_kind::segment, number);
+    std::uint64_t bytes = whole_file;
+    if (number == numbers.back()) {
+      bytes = end_of_group(from, number, group);
+      if (number == first) bytes = std::max(bytes, had);
+    }
+    if (bytes == 0) break;  // it is being made
+    gained += copy_file(from, segment, to, unfinished_name(number), bytes);
+    rename_and_sync(to, unfinished_name(number), segment);
+  }
+  return gained - had;
+}
+
+// --- Earlier states ---
+
+namespace {
+
+// The earliest state that recovery accepts with a checkpoint.
+std::uint64_t earliest_group(const end_counts& end) {
+  return std::max(end.last_group, end.durable_group);
+}
+
+// Calls fn(segment, limit) for the segments with these numbers, until it returns false. Two are open
+// at a time. The newest is left out while it is being made.
+template <class Fn>
+void for_each_segment(log_directory& from, const std::vector<std::uint64_t>& numbers,
+                      std::uint64_t fingerprint, Fn&& fn) {
+  std::optional<open_file> now;
+  for (std::size_t i = 0; i <= numbers.size(); ++i) {
+    std::optional<open_file> next;
+    if (i < numbers.size()) {
+      log_input file(from, name_of(file_kind::segment, numbers[i]));
+      const parsed_file_header parsed = read_header(file, file_kind::segment);
+      if (i + 1 < numbers.size() || !is_being_made(file, parsed, numbers[i])) {
+        check_whole_header(file, parsed, numbers[i], fingerprint);
+        next.emplace(open_file{numbers[i], std::move(file), parsed});
+      }
+    }
+    std::optional<std::uint64_t> limit;
+    if (now && next && next->number == now->number + 1) limit = next->parsed.header.previous_bytes;
+    if (now && !fn(*now, limit)) return;
+    now = std::move(next);
+  }
 }
 
 [[noreturn]] void refuse_state(std::uint64_t group) {
   refuse("the directory does not have the state of group " + std::to_string(group) +
-         " any more (expected a later group)");
+         " (expected a group that `elidex db history` lists)");
 }
 
 }  // namespace
@@ -272,13 +357,13 @@ std::vector<kept_file> kept_files(log_directory& directory, std::uint64_t finger
     const std::uint64_t group = earliest_group(end_of(one));
     files.push_back({file_kind::checkpoint, number, group, group, one.file.size()});
   }
-  const std::vector<open_file> segments = open_segments(directory, 0, fingerprint);
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    const open_file& one = segments[i];
-    const std::uint64_t last = find_end(segments, i, whole_file).group;
-    files.push_back({file_kind::segment, one.number, one.parsed.header.durable_group + 1, last,
-                     one.file.size()});
-  }
+  for_each_segment(directory, numbers_in(directory, file_kind::segment), fingerprint,
+                   [&](open_file& one, std::optional<std::uint64_t> limit) {
+                     const std::uint64_t last = find_end(one, limit, whole_file).group;
+                     files.push_back({file_kind::segment, one.number,
+                                      one.parsed.header.durable_group + 1, last, one.file.size()});
+                     return true;
+                   });
   return files;
 }
 
@@ -287,30 +372,43 @@ std::uint64_t restore_log(log_directory& from, std::uint64_t group, std::uint64_
   check_is_empty(to, "elidex: restore()");
   std::uint64_t checkpoint = 0;
   std::uint64_t needed = 0;  // by the checkpoint
-  std::uint64_t reached = 0;
   segment_range which;
   for (const std::uint64_t number : numbers_in(from, file_kind::checkpoint)) {
-    const open_file one = open_one(from, file_kind::checkpoint, number, fingerprint);
-    const end_counts end = end_of(one);
-    if (earliest_group(end) > group) break;
-    checkpoint = number;
-    needed = end.durable_group;
-    which.first = one.parsed.header.first_segment;
-  }
-  const std::vector<open_file> segments = open_segments(from, which.first, fingerprint);
-  if (segments.empty()) refuse_state(group);
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    // The files between were removed, by a checkpoint that did not keep the history.
-    if (segments[i].number != which.first + i) refuse_state(group);
-    const batches_end end = find_end(segments, i, group);
-    which.last = segments[i].number;
-    which.bytes_of_last = end.bytes;
-    if (end.is_followed || i + 1 == segments.size()) {
-      if (end.group < needed) segments[i].file.damaged(end.bytes, "the checkpoint needs more");
-      reached = end.group;
-      break;
+    try {
+      const open_file one = open_one(from, file_kind::checkpoint, number, fingerprint);
+      const end_counts end = end_of(one);
+      if (earliest_group(end) > group) break;
+      checkpoint = number;
+      needed = end.durable_group;
+      which.first = one.parsed.header.first_segment;
+    } catch (const log_error& error) {
+      // An earlier or later one may serve.
+      if (error.problem() != log_problem::damaged) throw;
     }
   }
+  const std::vector<std::uint64_t> numbers = segments_from(from, which.first);
+  if (numbers.empty()) refuse_state(group);
+  std::uint64_t reached = 0;
+  which.last = 0;
+  for_each_segment(from, numbers, fingerprint,
+                   [&](open_file& one, std::optional<std::uint64_t> limit) {
+                     const batches_end end = find_end(one, limit, group);
+                     which.last = one.number;
+                     which.bytes_of_last = end.bytes;
+                     reached = end.group;
+                     // The files behind it were removed, by a checkpoint that did not keep them.
+                     const bool is_next_there =
+                         std::binary_search(numbers.begin(), numbers.end(), one.number + 1);
+                     if (!end.is_followed && !is_next_there && one.number != numbers.back())
+                       refuse_state(group);
+                     return !end.is_followed;
+                   });
+  if (which.last == 0) refuse_state(group);
+  if (reached < needed)
+    throw log_error(log_problem::damaged,
+                    "elidex: the log ends at group " + std::to_string(reached) +
+                        ", but its checkpoint says that it had reached group " +
+                        std::to_string(needed));
   try {
     if (checkpoint != 0)
       copy_file(from, name_of(file_kind::checkpoint, checkpoint), to, unfinished_name(checkpoint));

@@ -108,7 +108,9 @@ finished_checkpoint checkpoint_writer::finish() {
   report.rows = rows_;
   report.bytes = file_->size();
   if (backup_ != nullptr)
-    report.bytes += copy_segments(writer.directory(), {.first = first_segment_}, *backup_);
+    report.bytes += copy_segments(
+        writer.directory(),
+        segments_up_to(writer.directory(), first_segment_, log_.durable_group()), *backup_);
   log_.check();  // as above
   std::error_code error;
   const std::string name = name_of(file_kind::checkpoint, number_);

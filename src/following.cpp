@@ -56,6 +56,7 @@ following::following(std::unique_ptr<log_directory> directory, commit_clock& clo
   into_.check_is_complete();
   clock_.begin_at(found_.first_group);
   for (const table_base* const one : tables) {
+    if (one->indexed() != nullptr) indexes_.push_back(one);
     if (one->id() == catalog_table && one->indexed() != nullptr && one->indexed()->has_rows())
       throw schema_mismatch(one->name() +
                             ": the directory does not have this index (expected: open() of its "
@@ -71,12 +72,13 @@ std::uint64_t following::catch_up(const std::function<void(std::size_t)>& absent
   if (failure_) std::rethrow_exception(failure_);
   std::uint64_t applied = 0;
   try {
-    for (;;) {
+    for (bool more = true; more;) {
       reader_.read_on();
-      if (!reader_.has_next()) return applied;
-      check_catalog();
+      more = reader_.is_full();
+      if (reader_.has_next()) check_catalog();
       while (reader_.has_next()) applied += apply_batch(absent);
     }
+    return applied;
   } catch (...) {
     failure_ = std::current_exception();
     throw;
@@ -89,6 +91,7 @@ std::uint64_t following::apply_batch(const std::function<void(std::size_t)>& abs
   batch changes(notes_);
   into_.continue_in(changes);
   const bool done = reader_.apply_next([&] {
+    check_indexes(changes);
     // A conflict: collect() of another thread has unlinked an absent record that the batch found.
     const bool committed =
         changes.writes().empty() || silo_commit()(changes, clock_) == commit_result::committed;
@@ -98,17 +101,32 @@ std::uint64_t following::apply_batch(const std::function<void(std::size_t)>& abs
   return done ? changes_ : 0;
 }
 
+// The writer's changes of a row must come with the changes of all indexes that this program has.
+void following::check_indexes(batch& changes) const {
+  for (const table_base* const index : indexes_) {
+    if (index->id() != catalog_table && !index->is_unfinished()) continue;
+    for (const auto& write : changes.writes()) {
+      if (write.of == index->indexed())
+        throw schema_mismatch(index->name() +
+                              ": the writer does not have this index, or is building it (expected: "
+                              "follow the directory when it is complete)");
+    }
+  }
+}
+
 void following::check_catalog() {
   std::vector<std::uint32_t> numbers;
-  const bool is_newer = reader_.visit_newer_checkpoint([&](const log_entry& row) {
-    if (row.table != catalog_table) return false;
-    numbers.push_back(into_.check_unchanged(row));
-    return true;
-  });
-  if (!is_newer || numbers.empty()) return;
+  std::uint64_t first_group = 0;
+  const bool is_newer = reader_.visit_newer_checkpoint(
+      [&](const log_entry& row) {
+        if (row.table != catalog_table) return false;
+        numbers.push_back(into_.check_unchanged(row, true));
+        return true;
+      },
+      first_group);
+  if (!is_newer) return;
   std::sort(numbers.begin(), numbers.end());
-  // The writer may have declared further tables since then.
-  into_.check_all_in(numbers, numbers.back());
+  into_.check_all_in(numbers, first_group);
 }
 
 }  // namespace elidex::internal

@@ -139,19 +139,25 @@ void loading::convert_rows() {
   }
 }
 
-std::uint32_t loading::check_unchanged(const log_entry& of_catalog) const {
+std::uint32_t loading::check_unchanged(const log_entry& of_catalog, bool is_of_checkpoint) const {
   const std::uint32_t number = parse(of_catalog).number;
-  if (number >= catalog_.size() || catalog_[number].name.empty()) return number;
+  if (number >= catalog_.size() || catalog_[number].name.empty() || is_skipped(number))
+    return number;
   const catalog_row& known = catalog_[number];
-  if (known.name != of_catalog.key || lasting_part(known.row) != lasting_part(of_catalog.row))
+  // A checkpoint of an earlier version has group 1 for all tables.
+  const std::uint64_t group = group_of_stamp(of_catalog.stamp);
+  if ((is_of_checkpoint && group != 1 && known.group != 1 && group != known.group) ||
+      known.name != of_catalog.key || lasting_part(known.row) != lasting_part(of_catalog.row))
     changed(known.name);
   return number;
 }
 
-void loading::check_all_in(std::span<const std::uint32_t> sorted, std::uint32_t end) const {
-  for (std::uint32_t number = 1; number < std::min<std::size_t>(end, catalog_.size()); ++number) {
-    if (!catalog_[number].name.empty() && !std::binary_search(sorted.begin(), sorted.end(), number))
-      changed(catalog_[number].name);
+void loading::check_all_in(std::span<const std::uint32_t> sorted, std::uint64_t first_group) const {
+  for (std::uint32_t number = 1; number < catalog_.size(); ++number) {
+    const catalog_row& known = catalog_[number];
+    if (!known.name.empty() && known.group < first_group && !is_skipped(number) &&
+        !std::binary_search(sorted.begin(), sorted.end(), number))
+      changed(known.name);
   }
 }
 
@@ -202,7 +208,7 @@ table_base& loading::table_for(table_base& now, const table_description& said,
 
 void loading::meet(const log_entry& entry) {
   const description numbers = parse(entry);
-  if (target_ != nullptr) check_unchanged(entry);
+  if (target_ != nullptr) check_unchanged(entry, false);
   const table_description said{
       .name = std::string(entry.key),
       .row_bytes = numbers.row_bytes,
@@ -216,7 +222,10 @@ void loading::meet(const log_entry& entry) {
   }
   catalog_row& row = catalog_[numbers.number];
   const bool was_finished = !row.name.empty() && !row.is_unfinished;
-  row = {said.name, std::string(entry.row), said.is_unfinished};
+  // The number may be that of a table that was dropped, whose rows were skipped.
+  const bool is_known = row.name == said.name;
+  row = {said.name, std::string(entry.row), said.is_unfinished,
+         is_known ? row.group : group_of_stamp(entry.stamp)};
   table_base* const found = find_or_make(said);
   if (found == nullptr) {
     if (is_skipped(numbers.number)) return;
@@ -226,13 +235,15 @@ void loading::meet(const log_entry& entry) {
     if (!is_dropped && !how_.skips_unknown) unknown_.push_back(numbers.number);
     return;
   }
-  // The index that a follower reads was dropped.
-  if (target_ != nullptr && was_finished && said.is_unfinished) changed(said.name);
+  std::erase(skipped_, numbers.number);
+  // The index that a follower reads was dropped, or the table was dropped and made again.
+  if (target_ != nullptr && was_finished) changed(said.name);
   table_base& its = table_for(*found, said, in_directory);
   table_base*& place = by_number_[numbers.number];
   if (place != nullptr && place->name() != said.name) damaged("two tables with one number");
   place = &its;
   found->set_id(numbers.number);
+  found->set_declared_in(row.group);
   found->set_unfinished(said.is_unfinished);
 }
 

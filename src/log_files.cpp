@@ -127,8 +127,7 @@ class system_directory final : public log_directory {
   }
 
   std::unique_ptr<log_file> open(const std::string& name, std::error_code& error) override {
-    return file_or_null(
-        open_at(name, use_ == directory_use::write ? O_RDWR | O_APPEND : O_RDONLY, error));
+    return file_or_null(open_at(name, is_writer() ? O_RDWR | O_APPEND : O_RDONLY, error));
   }
 
   void rename(const std::string& from, const std::string& to, std::error_code& error) override {
@@ -148,8 +147,11 @@ class system_directory final : public log_directory {
   }
 
  private:
+  bool is_writer() const noexcept {
+    return use_ == directory_use::write || use_ == directory_use::extend;
+  }
   bool may_write(std::error_code& error) const {
-    if (use_ == directory_use::write) return true;
+    if (is_writer()) return true;
     error = std::make_error_code(std::errc::read_only_file_system);
     return false;
   }

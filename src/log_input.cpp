@@ -89,6 +89,19 @@ bool read_block(const log_input& file, std::uint64_t offset, std::uint64_t limit
   return true;
 }
 
+later_blocks blocks_behind(const log_input& file, const parsed_file_header& of,
+                           std::uint64_t offset) {
+  byte_buffer rest;
+  file.read(offset, file.size() - offset, rest);
+  later_blocks found;
+  for (std::size_t at = 0;; ++at) {
+    const auto header = find_block_header(rest.bytes(), at, of.crc);
+    if (!header) return found;
+    found.synced = std::max(found.synced, header->durable_group);
+    found.newest = std::max(found.newest, header->group);
+  }
+}
+
 end_counts counts_of(const log_input& file, const log_block& end) {
   if (end.payload.size() != end_counts_bytes)
     file.damaged(end.header.offset, "an end block of another length");

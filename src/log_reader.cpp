@@ -31,7 +31,11 @@ recovered_log log_reader::read_all() {
     apply_durable();
     checkpoint_.reset();
     checkpoint_seen_ = found_.checkpoint;
-    if (!segments.empty()) current_.emplace(std::move(segments.back()));
+    if (!segments.empty()) {
+      current_.emplace(std::move(segments.back()));
+      read_tail();  // finds damage, too
+      apply_durable();
+    }
   }
   found_.durable_group = whose_ == writer::running ? applied_group_ : whole_group_;
   found_.first_group = last_group_seen_ + 1;
@@ -47,7 +51,11 @@ std::vector<log_reader::segment> log_reader::open_files() {
   constexpr std::chrono::milliseconds pause{2};
   for (int attempt = 1;; ++attempt) {
     try {
-      return open_files_once();
+      std::vector<segment> opened = open_files_once();
+      // A checkpoint that was finished meanwhile may have other columns than the files opened here.
+      const std::uint64_t opened_checkpoint = std::exchange(found_.checkpoint, 0);
+      list_files();
+      if (std::exchange(found_.checkpoint, opened_checkpoint) == opened_checkpoint) return opened;
     } catch (const std::system_error& gone) {
       if (gone.code() != std::errc::no_such_file_or_directory || attempt == attempts_max) throw;
     } catch (const log_error& gap) {
@@ -195,7 +203,9 @@ void log_reader::read_segments(const std::vector<segment>& segments) {
     if (newest) {
       read_newest(one);
     } else {
-      read_older(one, file_header_bytes, segments[i + 1].parsed.header.previous_bytes);
+      const file_header& next = segments[i + 1].parsed.header;
+      durable_group_ = std::max(durable_group_, next.durable_group);
+      read_older(one, next.previous_bytes);
     }
     found_.segments.push_back({one.number, whole_group_});
   }
@@ -208,13 +218,11 @@ void log_reader::read_segments(const std::vector<segment>& segments) {
   }
 }
 
-void log_reader::read_older(const segment& from, std::uint64_t begin, std::uint64_t limit) {
-  if (limit < begin || limit > from.file.size())
+void log_reader::read_older(const segment& from, std::uint64_t limit) {
+  if (limit < file_header_bytes || limit > from.file.size())
     from.file.damaged(from.file.size(), "it is shorter than the next segment says");
-  const std::uint64_t end = read_batches(from, begin, limit);
+  const std::uint64_t end = read_batches(from, file_header_bytes, limit);
   if (end != limit) from.file.damaged(end, "no whole batch lies there");
-  durable_group_ = std::max(durable_group_, whole_group_);
-  if (whose_ == writer::running && !current_) apply_durable();
 }
 
 void log_reader::read_newest(const segment& from) {
@@ -223,7 +231,9 @@ void log_reader::read_newest(const segment& from) {
   found_.whole_bytes = end;
   offset_ = end;
   if (end == size || whose_ == writer::running) return;
-  if (const std::uint64_t synced = synced_behind(from, end)) damaged_end(from, end, synced);
+  const later_blocks behind = blocks_behind(from.file, from.parsed, end);
+  if (behind.synced > whole_group_) damaged_end(from, end, behind.synced);
+  last_group_seen_ = std::max(last_group_seen_, behind.newest);
   found_.torn_bytes = size - end;
 }
 
@@ -232,21 +242,8 @@ void log_reader::damaged_end(const segment& from, std::uint64_t end, std::uint64
                              std::to_string(whole_group_) + " is the last whole one");
 }
 
-// `end` lies behind the last whole batch: whole blocks of the next one are in the rest, and say
-// nothing about themselves. If a block in the rest says that a later group than the last whole one
-// had been synced, returns that group, otherwise 0.
-std::uint64_t log_reader::synced_behind(const segment& from, std::uint64_t end) {
-  byte_buffer rest;
-  from.file.read(end, from.file.size() - end, rest);
-  for (std::size_t at = 0;; ++at) {
-    const auto header = find_block_header(rest.bytes(), at, from.parsed.crc);
-    if (!header) return 0;
-    if (header->durable_group > whole_group_) return header->durable_group;
-    last_group_seen_ = std::max(last_group_seen_, header->group);
-  }
-}
-
-// Reads the batches that are whole before `limit`. Returns the offset behind the last of them.
+// Reads the batches that are whole before `limit`. Returns the offset behind the last of them. With a
+// running writer, it may end early when the batches that can be applied fill too much memory.
 std::uint64_t log_reader::read_batches(const segment& from, std::uint64_t begin,
                                        std::uint64_t limit) {
   std::uint64_t whole = begin;
@@ -276,6 +273,7 @@ std::uint64_t log_reader::read_batches(const segment& from, std::uint64_t begin,
       seen.payload_bytes += header.payload_bytes;
       now.payloads.push_back(std::move(next.payload));
       next.payload = byte_buffer();
+      if (whose_ == writer::running) now.payloads.back().fit();
       continue;
     }
     if (header.kind != block_kind::end) from.file.damaged(offset, "a block of unknown kind");
@@ -288,10 +286,15 @@ std::uint64_t log_reader::read_batches(const segment& from, std::uint64_t begin,
     now.previous_group = whole_group_;
     whole_group_ = now.group;
     last_group_seen_ = std::max(last_group_seen_, now.group);
-    if (whose_ == writer::running) {
-      waiting_.push_back(std::move(now));
-    } else {
+    if (whose_ == writer::gone) {
       apply_batch(now);
+    } else {
+      keep(std::move(now));
+      if (!current_) {
+        apply_durable();
+      } else if (is_full()) {
+        return whole;
+      }
     }
     now = {.segment = from.number,
            .begin = 0,
@@ -356,6 +359,22 @@ bool log_reader::has_next() const noexcept {
   return !waiting_.empty() && waiting_.front().group <= durable_group_;
 }
 
+std::size_t log_reader::bytes_of(const batch& one) noexcept {
+  std::size_t bytes = sizeof one;
+  for (const byte_buffer& payload : one.payloads) bytes += sizeof payload + payload.capacity();
+  return bytes;
+}
+
+void log_reader::keep(batch&& one) {
+  const std::size_t bytes = bytes_of(one);
+  waiting_.push_back(std::move(one));
+  waiting_bytes_ += bytes;
+}
+
+bool log_reader::is_full() const noexcept {
+  return has_next() && waiting_bytes_ > waiting_bytes_max;
+}
+
 bool log_reader::apply_next(const std::function<bool()>& done) {
   if (!has_next()) return false;
   const batch& one = waiting_.front();
@@ -364,6 +383,7 @@ bool log_reader::apply_next(const std::function<bool()>& done) {
   applied_group_ = one.group;
   applied_segment_ = one.segment;
   applied_end_ = one.end;
+  waiting_bytes_ -= bytes_of(one);
   waiting_.pop_front();
   return true;
 }
@@ -374,23 +394,19 @@ void log_reader::apply_durable() {
 }
 
 void log_reader::read_on() {
-  // Chosen: a segment and a half. The rest can wait until these batches have been applied.
-  constexpr std::size_t waiting_bytes_max = std::size_t{96} << 20;
-  const auto is_much = [this] {
-    std::size_t bytes = 0;
-    for (const batch& one : waiting_) {
-      for (const byte_buffer& payload : one.payloads) bytes += payload.size();
-    }
-    return bytes > waiting_bytes_max;
-  };
-  while (!is_much()) {
-    if (begin_next_segment()) continue;
-    if (current_) read_tail();
-    return;
+  while (begin_next_segment()) {
   }
+  if (current_ && !is_full()) read_tail();
 }
 
-// Returns false if the next segment does not exist yet.
+bool log_reader::has_segment(std::uint64_t number) const {
+  std::error_code error;
+  const std::unique_ptr<log_file> found =
+      directory_.open(name_of(file_kind::segment, number), error);
+  return found != nullptr;
+}
+
+// Returns false if the next segment has not begun.
 bool log_reader::begin_next_segment() {
   const std::uint64_t number = current_ ? current_->number + 1 : found_.next_segment;
   std::optional<segment> next;
@@ -400,28 +416,31 @@ bool log_reader::begin_next_segment() {
     next.emplace(segment{number, std::move(file), parsed});
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::no_such_file_or_directory) throw;
-    check_not_left_behind(number);
-    return false;
+    const std::uint64_t later = first_segment_behind(number);
+    return later != 0 && continue_behind_gap(later);
   }
   if (is_being_made(next->file, next->parsed, number)) return false;
   check_whole_header(next->file, next->parsed, number, fingerprint_);
   const file_header& header = next->parsed.header;
   if (current_) {
-    finish_segment(header.previous_bytes);
+    // A batch that the reader has is durable if the next segment's header counts it.
+    durable_group_ = std::max(durable_group_, std::min(header.durable_group, whole_group_));
+    // The writer removes a segment that has no block yet if its header cannot be synced, and goes on
+    // in the present one.
+    if (next->file.size() == file_header_bytes && !has_segment(number + 1)) return false;
+    if (!finish_segment(header)) return false;
     if (header.durable_group != whole_group_)
       next->file.damaged(0, "groups are missing between this segment and the one before");
   } else {
     whole_group_ = applied_group_ = header.durable_group;
   }
-  durable_group_ = std::max(durable_group_, whole_group_);
-  current_.emplace(std::move(*next));
-  offset_ = file_header_bytes;
-  searched_size_ = 0;
+  begin(std::move(*next));
   return true;
 }
 
-// Reads the present segment up to its end.
-void log_reader::finish_segment(std::uint64_t limit) {
+// Reads the present segment up to its end. Returns false if it ended early (read_batches()).
+bool log_reader::finish_segment(const file_header& next) {
+  const std::uint64_t limit = next.previous_bytes;
   const auto is_behind = [&](std::uint64_t number, std::uint64_t end) {
     return number == current_->number && end > limit;
   };
@@ -429,53 +448,99 @@ void log_reader::finish_segment(std::uint64_t limit) {
   for (; !waiting_.empty() && is_behind(waiting_.back().segment, waiting_.back().end);
        waiting_.pop_back()) {
     whole_group_ = waiting_.back().previous_group;
+    waiting_bytes_ -= bytes_of(waiting_.back());
     lost |= waiting_.back().group <= durable_group_;
   }
   if (lost)
     current_->file.damaged(limit,
                            "the next segment says that it ends here, but later groups had "
                            "been synced");
+  durable_group_ = std::max(durable_group_, next.durable_group);
   current_->file.look_again();
+  if (limit > current_->file.size())
+    current_->file.damaged(current_->file.size(), "it is shorter than the next segment says");
   // A note behind the limit, that a batch is durable, may have been lost without harm.
-  if (offset_ < limit) read_older(*current_, offset_, limit);
+  if (offset_ >= limit) return true;
+  offset_ = read_batches(*current_, offset_, limit);
+  if (offset_ == limit) return true;
+  if (is_full()) return false;
+  current_->file.damaged(offset_, "no whole batch lies there");
 }
 
 void log_reader::read_tail() {
   log_input& file = current_->file;
   file.look_again();
-  offset_ = read_batches(*current_, offset_, file.size());
-  if (offset_ == file.size() || file.size() == searched_size_) return;
-  searched_size_ = file.size();
-  const std::uint64_t synced = synced_behind(*current_, offset_);
-  if (synced == 0) return;
+  const std::uint64_t size = file.size();
+  if (size == tried_size_) return;
+  // While a long batch is being written, reads it when it is twice as long as at the last attempt,
+  // or when the writer pauses. So all attempts together read a small multiple of its length.
+  const bool has_paused = std::exchange(last_size_, size) == size;
+  const bool is_short = size - offset_ <= long_bytes;
+  const bool has_doubled = size - offset_ >= 2 * (std::max(tried_size_, offset_) - offset_);
+  if (!is_short && !has_paused && !has_doubled) return;
+  offset_ = read_batches(*current_, offset_, size);
+  if (is_full()) return;
+  tried_size_ = size;
+  if (offset_ == size || size == searched_size_) return;
+  searched_size_ = size;
+  const std::uint64_t synced = blocks_behind(file, current_->parsed, offset_).synced;
+  if (synced <= whole_group_) return;
   file.look_again();
   offset_ = read_batches(*current_, offset_, file.size());
-  if (whole_group_ < synced) damaged_end(*current_, offset_, synced);
+  if (whole_group_ < synced && !is_full()) damaged_end(*current_, offset_, synced);
 }
 
-// A checkpoint of the writer removes the segments before its first one. A list shows all files that
-// existed when it began. So a second list has the next segment if the first one has a later segment
-// and nothing was removed.
-void log_reader::check_not_left_behind(std::uint64_t next) const {
+// A checkpoint of the writer removes the segments before its first one. Returns the first segment
+// behind a missing one, or 0. A list shows all files that existed when it began. So a second list
+// has the missing segment if the first one has a later segment and nothing was removed.
+std::uint64_t log_reader::first_segment_behind(std::uint64_t missing) const {
+  std::uint64_t later = 0;
   for (int list = 0; list < 2; ++list) {
     std::error_code error;
     const std::vector<std::string> names = directory_.names(error);
     if (error) throw std::system_error(error, "elidex: cannot list the log directory");
-    bool has_next = false;
-    bool has_later = false;
+    later = 0;
     for (const std::string& name : names) {
       const std::uint64_t number = number_of(file_kind::segment, name).value_or(0);
-      has_next |= number == next;
-      has_later |= number > next;
+      if (number == missing) return 0;
+      if (number > missing && (later == 0 || number < later)) later = number;
     }
-    if (has_next || !has_later) return;
+    if (later == 0) return 0;
+  }
+  return later;
+}
+
+// Begins a segment behind removed ones, which is right if these had no batch.
+bool log_reader::continue_behind_gap(std::uint64_t number) {
+  const auto all_are_durable = [this] {
+    return waiting_.empty() || waiting_.back().group <= durable_group_;
+  };
+  if (current_ && all_are_durable()) {
+    read_tail();
+    log_input file(directory_, name_of(file_kind::segment, number));
+    const parsed_file_header parsed = read_header(file, file_kind::segment);
+    if (is_being_made(file, parsed, number)) return false;
+    check_whole_header(file, parsed, number, fingerprint_);
+    if (parsed.header.durable_group == whole_group_ && all_are_durable()) {
+      begin(segment{number, std::move(file), parsed});
+      return true;
+    }
   }
   throw log_error(log_problem::left_behind,
-                  "elidex: the writer has removed " + name_of(file_kind::segment, next) +
+                  "elidex: the writer has removed " +
+                      name_of(file_kind::segment, current_ ? current_->number + 1 : number - 1) +
                       " before it was read (expected: follow the directory again)");
 }
 
-bool log_reader::visit_newer_checkpoint(const std::function<bool(const log_entry&)>& visit) {
+void log_reader::begin(segment&& next) {
+  durable_group_ = std::max(durable_group_, whole_group_);
+  current_.emplace(std::move(next));
+  offset_ = file_header_bytes;
+  searched_size_ = tried_size_ = last_size_ = 0;
+}
+
+bool log_reader::visit_newer_checkpoint(const std::function<bool(const log_entry&)>& visit,
+                                        std::uint64_t& first_group) {
   for (std::uint64_t gone = 0;;) {
     std::error_code error;
     const std::vector<std::string> names = directory_.names(error);
@@ -485,7 +550,7 @@ bool log_reader::visit_newer_checkpoint(const std::function<bool(const log_entry
       newest = std::max(newest, number_of(file_kind::checkpoint, name).value_or(0));
     if (newest <= checkpoint_seen_) return false;
     try {
-      visit_rows(newest, visit);
+      first_group = visit_rows(newest, visit);
     } catch (const std::system_error& failure) {
       // The writer may have finished another one meanwhile.
       if (failure.code() != std::errc::no_such_file_or_directory || newest == gone) throw;
@@ -497,8 +562,9 @@ bool log_reader::visit_newer_checkpoint(const std::function<bool(const log_entry
   }
 }
 
-void log_reader::visit_rows(std::uint64_t number,
-                            const std::function<bool(const log_entry&)>& visit) {
+// Returns the checkpoint's first group.
+std::uint64_t log_reader::visit_rows(std::uint64_t number,
+                                     const std::function<bool(const log_entry&)>& visit) {
   const log_input file(directory_, name_of(file_kind::checkpoint, number));
   const parsed_file_header parsed = read_header(file, file_kind::checkpoint);
   check_whole_header(file, parsed, number, fingerprint_);
@@ -506,7 +572,7 @@ void log_reader::visit_rows(std::uint64_t number,
   for (std::uint64_t offset = file_header_bytes;; offset = next.end()) {
     if (!read_block(file, offset, file.size(), parsed, next))
       file.damaged(offset, "no whole block");
-    if (next.header.kind == block_kind::end) return;
+    if (next.header.kind == block_kind::end) return parsed.header.first_group;
     const auto goes_on = [&](auto payload) {
       log_entry entry;
       while (payload.next(entry) == record_reader::parse_status::entry) {
@@ -517,7 +583,7 @@ void log_reader::visit_rows(std::uint64_t number,
     const bool more = next.header.kind == block_kind::rows
                           ? goes_on(row_reader(next.payload.bytes()))
                           : goes_on(record_reader(next.payload.bytes()));
-    if (!more) return;
+    if (!more) return parsed.header.first_group;
   }
 }
 

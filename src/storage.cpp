@@ -47,6 +47,7 @@ storage::storage(std::unique_ptr<log_directory> directory, const storage_options
     if (one->id() != catalog_table) continue;
     if (changed) {
       assign_number(*one);
+      one->set_declared_in(clock_.now());
     } else {
       declare(*one);
     }
@@ -85,16 +86,18 @@ void storage::assign_number(table_base& made) {
 
 void storage::declare(table_base& made) {
   assign_number(made);
-  note_state(made);
+  made.set_declared_in(note_state(made));
 }
 
-void storage::note_state(const table_base& changed) {
-  if (!catalog_) return;
+std::uint64_t storage::note_state(const table_base& changed) {
+  if (!catalog_) return clock_.now();
   redo_log::commit entry(*catalog_);
   entry.upsert(catalog_table, changed.name(), describe_for_catalog(changed));
   entry.seal();
   const commit_clock::commit_phase phase(clock_);
-  entry.keep(commit_stamp(clock_.now(), 0));
+  const std::uint64_t group = clock_.now();
+  entry.keep(commit_stamp(group, 0));
+  return group;
 }
 
 finished_checkpoint storage::checkpoint(const table_list& tables) {
@@ -128,9 +131,9 @@ std::unique_lock<std::mutex> storage::turn_of_caller() {
 void storage::write_all(checkpoint_writer& to, const table_list& tables) {
   std::vector<table_base*> all = tables();
   std::erase_if(all, [](const table_base* one) { return one->is_abandoned(); });
-  // The oldest stamp there can be: the catalog's rows never change.
   for (const table_base* const one : all)
-    to.add_row(catalog_table, one->name(), describe_for_catalog(*one), commit_stamp(1, 0).word());
+    to.add_row(catalog_table, one->name(), describe_for_catalog(*one),
+               commit_stamp(one->declared_in(), 0).word());
   for (table_base* const one : all) one->write_rows(to);
 }
 
@@ -155,6 +158,11 @@ finished_checkpoint storage::backup(std::unique_ptr<log_directory> to, const tab
   }
 }
 
+std::uint64_t storage::update_backup(const std::string& directory) {
+  log_for("update_backup()");  // before the directory is locked
+  return update_backup(open_log_directory(directory, directory_use::extend));
+}
+
 std::uint64_t storage::update_backup(std::unique_ptr<log_directory> of) {
   redo_log& log = log_for("update_backup()");
   const std::shared_lock open(closing_);
@@ -162,7 +170,7 @@ std::uint64_t storage::update_backup(std::unique_ptr<log_directory> of) {
   const checkpoint_pause no_file_goes(log);
   turn = {};
   log.wait_durable(clock_.now());
-  return update_copy(*directory_, *of);
+  return update_copy(*directory_, log.durable_group(), *of);
 }
 
 automatic_checkpoints::found_files storage::sizes_of_files() {

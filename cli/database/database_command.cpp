@@ -358,8 +358,9 @@ int backup_command(const database_flags& flags) {
   if (flags.update) {
     check_directory(flags.to);
     const auto from = internal::open_log_directory(flags.directory, internal::directory_use::read);
-    const std::uint64_t added =
-        internal::update_copy(*from, *internal::open_log_directory(flags.to));
+    const std::uint64_t added = internal::update_copy(
+        *from, internal::whole_file,
+        *internal::open_log_directory(flags.to, internal::directory_use::extend));
     print(flags.to + ": " + std::to_string(added) + " bytes added\n");
   } else {
     copy_directory(flags.directory, flags.to);

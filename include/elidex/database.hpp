@@ -277,14 +277,15 @@ struct transact_options {
 
 namespace db {
 // Copies an earlier state of a directory to another one, which must be empty or not exist. It is
-// the state after the commit group with this number (database::wait_durable()). If nothing was
-// committed in that group, it is the state after the last group before it that has a commit.
-// Returns the number of that group. Another process may have the directory open.
+// the state after the commit group with this number, which wait_durable() has returned. For another
+// number it is the last state before it that one fsync has made durable. Returns that state's
+// number. Another process may have the directory open. Rows are copied without being read: open()
+// finds damage in them.
 // The directory has all states since its oldest checkpoint. Checkpoints remove older ones, unless
 // storage_options::keep_history is set.
 // Thread-safety: any thread. Complexity: O(size of the log and of a checkpoint).
 // Errors: std::system_error, and then the copy is empty if its files can be removed:
-//   invalid_argument     the directory does not have the state any more
+//   invalid_argument     the directory does not have the state
 //   directory_not_empty  the copy's directory has files
 //   otherwise            an error of the system
 // log_error: as for database::open().
@@ -377,7 +378,7 @@ class basic_database {
   // program has created a table of that name.
   void drop_table(std::string name) {
     const std::lock_guard guard(tables_mutex_);
-    if (storage_)
+    if (storage_ || following_)
       throw std::logic_error(name + ": drop_table() after open() (expected: before open())");
     for (const auto& one : tables_) {
       if (one->name() == name)
@@ -482,7 +483,9 @@ class basic_database {
   //   log_error        left_behind: the writer has removed a file that was not read yet. It does so
   //                    after a checkpoint, if catch_up() was not called for too long. Otherwise as
   //                    for open()
-  //   schema_mismatch  the writer has opened the directory with other columns or a new index
+  //   schema_mismatch  the writer has opened the directory with other columns or a new index for a
+  //                    table of this program, has dropped one of its tables or indexes, or writes
+  //                    without one of its indexes
   // The tables then stay as they are, with whole transactions, and each later call throws the same
   // error. To continue, create another database and follow the directory again.
   std::uint64_t catch_up() {
@@ -528,10 +531,11 @@ class basic_database {
   // added. Throws std::system_error:
   //   invalid_argument  the directory is not a backup of this database, was changed since, or ends
   //                     before the log begins: checkpoints remove the log before them
-  //                     (storage_options::keep_history). Make a new backup then
+  //                     (storage_options::keep_history). Or a crash of this database has lost
+  //                     commits that the copy may have. Make a new backup then
   //   otherwise         as backup()
   std::uint64_t update_backup(const std::string& directory) {
-    return update_backup(internal::open_log_directory(directory));
+    return opened("update_backup()").update_backup(directory);
   }
   // The same, with a directory that the caller has opened. Tests pass one with faults.
   std::uint64_t update_backup(std::unique_ptr<db::log_directory> directory) {
@@ -856,13 +860,11 @@ class basic_database {
     result.set_owner(this);
     result.set_unfinished(unfinished);
     tables_.reserve(tables_.size() + 1);
-    {
-      const std::lock_guard publishing(published_mutex_);
-      published_.reserve(tables_.size() + 1);
-    }
+    // A checkpoint that does not have the table must begin before the log declares the table.
+    const std::lock_guard publishing(published_mutex_);
+    published_.reserve(tables_.size() + 1);
     if (storage_) storage_->declare(result);
     tables_.push_back(std::move(made));
-    const std::lock_guard publishing(published_mutex_);
     published_.push_back(&result);
     return result;
   }

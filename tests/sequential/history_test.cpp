@@ -191,6 +191,44 @@ TEST(History, TheFilesAreListed) {
   EXPECT_GE(next, states.back().group);
 }
 
+TEST(History, DamageIsNamed) {
+  faulty_disk disk;
+  db::storage_options options = short_files;
+  options.segment_bytes = std::size_t{1} << 20;
+  {
+    counters c(disk, options);
+    for (u64 i = 0; i < 50; ++i) {
+      c.db.transact([&](auto& t) { t.upsert(c.table, i, 0x7777'7777'7777'7777U); });
+      c.db.wait_durable();
+    }
+    c.db.checkpoint();
+    c.db.close();
+  }
+  const std::string name = name_of(file_kind::segment, 1);
+  std::string& bytes = disk.bytes(name);
+  bytes.at(bytes.find("wwwwwwww", bytes.size() / 2)) ^= 1;
+  faulty_disk copy;
+  EXPECT_THROW(restore_to(disk, whole_file, copy), db::log_error);
+  EXPECT_THROW(kept_files(*disk.directory(), log_fingerprint), db::log_error);
+  EXPECT_TRUE(copy.names().empty());
+}
+
+// One damaged checkpoint does not prevent what others serve for.
+TEST(History, ADamagedCheckpointIsNotUsed) {
+  faulty_disk disk;
+  random_numbers random(seed_or(50));
+  const std::vector<state> states = write_history(disk, random);
+  for (const std::string& name : disk.names()) {
+    if (number_of(file_kind::checkpoint, name) != 2U) continue;
+    disk.bytes(name).back() ^= 1;
+  }
+  for (const state& one : states) {
+    faulty_disk copy;
+    restore_to(disk, one.group, copy);
+    EXPECT_EQ(rows_in(copy), one.all_rows);
+  }
+}
+
 TEST(History, ARestoreThatIsCutOffIsWholeOrRefused) {
   faulty_disk disk;
   random_numbers random(seed_or(46));
@@ -268,6 +306,42 @@ TEST(UpdatedBackup, IsValidWheneverAnUpdateEnds) {
   }
 }
 
+// The writer's machine loses power. The copy is updated, or refused and as it was.
+TEST(UpdatedBackup, GoesOnAfterAPowerFailureOfTheWriter) {
+  random_numbers random(seed_or(53));
+  int updated = 0;
+  for (int round = 0; round < repetitions(30); ++round) {
+    faulty_disk disk;
+    faulty_disk copy;
+    u64 changes = 0;
+    {
+      counters c(disk);
+      for (int i = 0; i < 10; ++i) c.change(random);
+      c.db.backup(copy.private_directory());
+      for (u64 many = random.below(30); many > 0; --many) c.change(random);
+      if (random.below(2) == 0) c.db.update_backup(copy.private_directory());
+      changes = c.changes;
+      disk.change_faults([&](auto& faults) { faults.power_off_at = 0; });
+      static_cast<void>(code_thrown_by([&] { c.change(random); }));
+    }
+    faulty_disk after = disk.after_power_failure(random);
+    counters again(after);
+    again.changes = changes;
+    again.change(random);
+    const std::error_code refused =
+        code_thrown_by([&] { again.db.update_backup(copy.private_directory()); });
+    faulty_disk seen = copy.copy();
+    if (refused) {  // the copy has seen groups that the log has lost
+      EXPECT_EQ(refused, std::errc::invalid_argument);
+      EXPECT_GE(rows_in(seen)[99], 10U);
+    } else {
+      ++updated;
+      EXPECT_EQ(rows_in(seen), again.all_rows());
+    }
+  }
+  EXPECT_GT(updated, 0);
+}
+
 TEST(UpdatedBackup, RefusesWhatIsNoCopy) {
   random_numbers random(seed_or(49));
   faulty_disk disk;
@@ -295,6 +369,16 @@ TEST(UpdatedBackup, RefusesWhatIsNoCopy) {
     counters(changed).change(random);
   }
   EXPECT_TRUE(refused(changed));
+  // One that lacks a segment, and one whose newest file is empty.
+  faulty_disk gap;
+  c.db.backup(gap.private_directory());
+  faulty_disk torn = gap.copy();
+  gap.upsert(name_of(file_kind::segment, 9), gap.bytes(gap.names().back()));
+  EXPECT_TRUE(refused(gap));
+  torn.bytes(torn.names().back()).clear();
+  EXPECT_TRUE(refused(torn));
+  EXPECT_EQ(code_thrown_by([&] { c.db.update_backup("/nothing/is here"); }),
+            std::errc::no_such_file_or_directory);
   // The log goes on, and its beginning goes.
   faulty_disk late;
   c.db.backup(late.private_directory());

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -370,8 +371,10 @@ TEST(Following, HasNothingThatAPowerFailureTakes) {
         if (random.below(40) == 0) w->db.checkpoint();
       }
     } catch (const std::system_error&) {
+    } catch (const db::log_error& error) {
+      EXPECT_EQ(error.problem(), db::log_problem::left_behind);
     }
-    f.db.catch_up();
+    problem_of([&] { f.db.catch_up(); });
     const rows seen = f.all_rows();
     w.reset();
     faulty_disk after = disk.after_power_failure(random);
@@ -512,6 +515,121 @@ TEST(Following, HasAnIndexThatTheWriterAdds) {
   EXPECT_EQ(without.all_rows().size(), 101U);
 }
 
+// A batch that is longer than what a follower keeps of proven ones.
+TEST(Following, AppliesAGiantBatch) {
+  faulty_disk disk;
+  {
+    db::storage_options options = short_files;
+    options.segment_bytes = std::size_t{1} << 30;
+    writer w(disk.directory(), options);
+    w.db.transact([&](auto& t) {
+      for (u64 key = 0; key < 6; ++key)
+        t.insert(w.notes, key, note{0, std::string(std::size_t{13} << 20, 'x'), {}});
+    });
+    w.db.close();
+  }
+  std::string& bytes = disk.bytes(name_of(file_kind::segment, 1));
+  const std::string whole = bytes;
+  bytes.resize(whole.size() - block_header_bytes);  // without the note that it is durable
+  follower f(disk.directory());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(f.db.catch_up(), 0U);
+  bytes = whole;
+  f.db.catch_up();
+  EXPECT_EQ(f.all_rows().size(), 6U);
+}
+
+TEST(Following, SaysThatATableWasDroppedAndMadeAgain) {
+  for (const bool sees_both : {true, false}) {
+    faulty_disk disk;
+    const auto write = [&](std::string_view others, u64 key) {
+      notebook w;
+      database::table<u64, note>* more = nullptr;
+      if (others == "dropped") {
+        w.db.drop_table("others");
+      } else {
+        more = &w.db.create_table<u64, note>("others");
+      }
+      w.db.open(disk.directory(), short_files);
+      w.db.transact([&](auto& t) {
+        t.upsert(w.notes, key, note{});
+        if (more != nullptr) t.upsert(*more, key, note{});
+      });
+      w.db.close();
+    };
+    write("there", 1);
+    follower without(disk.directory());
+    notebook f;
+    auto& others = f.db.create_table<u64, note>("others");
+    f.db.follow(disk.directory());
+    write("dropped", 2);
+    if (sees_both) {
+      EXPECT_THROW(f.db.catch_up(), db::schema_mismatch);
+    }
+    write("made again", 3);
+    EXPECT_THROW(f.db.catch_up(), db::schema_mismatch);
+    std::size_t rows_there = 0;
+    f.db.read_only([&](auto& t) { t.scan(others, all, [&](u64, const note&) { ++rows_there; }); });
+    EXPECT_EQ(rows_there, 1U);
+    // It matters to nobody else.
+    without.db.catch_up();
+    EXPECT_EQ(without.all_rows().size(), 3U);
+  }
+}
+
+TEST(Following, SaysThatTheWriterHasNoSuchIndex) {
+  faulty_disk disk;
+  writer w(disk.directory());
+  w.db.wait_durable();
+  notebook f;
+  db::indexed_table indexed(f.db, f.notes);
+  indexed.add_index<std::int64_t>("by balance", [](u64, const note& one) { return one.balance; });
+  f.db.follow(disk.directory());
+  w.transact([&](auto& t) { t.insert(w.notes, 1, note{}); });
+  w.db.close();
+  EXPECT_THROW(f.db.catch_up(), db::schema_mismatch);
+  EXPECT_TRUE(f.all_rows().empty());
+}
+
+// The writer makes the next segment, cannot sync its header, removes it, and goes on in this one.
+TEST(Following, StaysInASegmentThatGoesOn) {
+  faulty_disk disk;
+  db::storage_options options = short_files;
+  options.segment_bytes = std::size_t{1} << 20;
+  writer w(disk.directory(), options);
+  w.transact([&](auto& t) { t.insert(w.notes, 1, note{1, std::string(100'000, 'x'), {}}); });
+  follower f(disk.directory());
+  ASSERT_TRUE(catches_up(f, w));
+  // A header that is there, as the follower may see it before the sync fails.
+  const std::string first = name_of(file_kind::segment, 1);
+  byte_buffer header;
+  append_file_header(header, {.kind = file_kind::segment,
+                              .salt = 1,
+                              .number = 2,
+                              .first_group = 1000,
+                              .durable_group = w.db.wait_durable(),
+                              .previous_bytes = disk.bytes(first).size(),
+                              .first_segment = 0,
+                              .fingerprint = log_fingerprint});
+  disk.upsert(name_of(file_kind::segment, 2),
+              std::string(reinterpret_cast<const char*>(header.data()), header.size()));
+  EXPECT_EQ(f.db.catch_up(), 0U);
+  disk.remove(name_of(file_kind::segment, 2));
+  w.transact([&](auto& t) { t.insert(w.notes, 2, note{2, "", {}}); });
+  EXPECT_TRUE(catches_up(f, w));
+}
+
+TEST(Following, FindsDamageWhenItBegins) {
+  faulty_disk disk;
+  {
+    writer w(disk.directory());
+    w.transact([&](auto& t) { t.insert(w.notes, 1, note{1, std::string(300, 'x'), {}}); });
+    w.transact([&](auto& t) { t.insert(w.notes, 2, note{2, "", {}}); });
+  }
+  std::string& bytes = disk.bytes(name_of(file_kind::segment, 1));
+  bytes.at(bytes.find(std::string(100, 'x'))) ^= 1;
+  EXPECT_EQ(problem_of([&] { follower f(disk.directory()); }), db::log_problem::damaged);
+}
+
 TEST(Following, SaysWhatItDoesNotDo) {
   faulty_disk disk;
   {
@@ -520,6 +638,7 @@ TEST(Following, SaysWhatItDoesNotDo) {
   follower f(disk.directory());
   EXPECT_THROW(f.db.transact([](auto&) {}), std::logic_error);
   EXPECT_THROW((f.db.create_table<u64, note>("more")), std::logic_error);
+  EXPECT_THROW(f.db.drop_table("more"), std::logic_error);
   EXPECT_THROW(f.db.follow(disk.directory()), std::logic_error);
   EXPECT_THROW(f.db.open(disk.directory()), std::logic_error);
   EXPECT_THROW(f.db.checkpoint(), std::system_error);

@@ -1,7 +1,8 @@
 // Copies of a log's files: backups, and earlier states.
 //
-//   copy_segments(*from, {.first = 7}, *to);   // the log from segment 7 on, while it is written
-//   update_copy(*from, *to);                   // adds to a copy what the log has gained since
+//   // the log from segment 7 on, while it is written
+//   copy_segments(*from, segments_up_to(*from, 7, durable_group), *to);
+//   update_copy(*from, durable_group, *to);      // adds to a copy what the log has gained since
 //   restore_log(*from, 4711, fingerprint, *to);  // the state of commit group 4711
 //
 // Thread-safety: any thread. Nobody else may remove the files meanwhile.
@@ -13,8 +14,8 @@
 // first segment. recover_log() refuses a log without it, and a directory with an unfinished copy of
 // a segment or with an unfinished checkpoint alone. The checkpoint gets its name last
 // (checkpoint.hpp).
-// The segment that is being written may grow during the copy. What the copy has of its last batch
-// looks like a torn end, and recovery drops it.
+// What lies behind the last durable group is not copied: after a power failure the log may have
+// something else there, and then the copy could not be updated.
 //
 // update_copy() never writes to a file of the copy: after a power failure a block that was not
 // synced in the copy could look like damage, because later blocks say that it was synced in the
@@ -46,6 +47,8 @@ struct segment_range {
   std::uint64_t last = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t bytes_of_last = whole_file;
 };
+// The segments from `first` on, without what the newest has behind this group.
+segment_range segments_up_to(log_directory& from, std::uint64_t first, std::uint64_t group);
 // Copies segments to an empty directory. Returns their size.
 std::uint64_t copy_segments(log_directory& from, const segment_range& which, log_directory& to);
 
@@ -54,10 +57,11 @@ void check_is_empty(log_directory& to, const char* function);
 // Removes the files of a copy that could not be completed, as far as that works.
 void remove_copy(log_directory& from) noexcept;
 
-// Adds to a copy of the log what the log has gained since. Returns the number of bytes. Throws
+// Adds to a copy of the log what the log has gained since, up to this group, which is durable: what
+// lies behind it, a power failure may still take from the log. Returns the number of bytes. Throws
 // std::system_error (invalid_argument) and changes nothing if `to` is not a copy of the log, was
 // changed since, or is so old that the log has removed what it lacks.
-std::uint64_t update_copy(log_directory& from, log_directory& to);
+std::uint64_t update_copy(log_directory& from, std::uint64_t group, log_directory& to);
 
 // A file from which a directory's states can be restored.
 struct kept_file {

@@ -34,6 +34,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "elidex/internal/log/loading.hpp"
 #include "elidex/internal/log/log_reader.hpp"
@@ -62,6 +63,7 @@ class following {
 
   std::uint64_t apply_batch(const std::function<void(std::size_t)>& absent);
   void check_catalog();
+  void check_indexes(batch& changes) const;
 
   const std::unique_ptr<log_directory> directory_;
   commit_clock& clock_;
@@ -69,6 +71,7 @@ class following {
   loading into_;
   log_reader reader_;
   recovered_log found_;
+  std::vector<const table_base*> indexes_;  // of the program
   transaction_context::memory notes_;
   std::uint64_t changes_ = 0;  // of the batch that is being applied
   std::exception_ptr failure_;

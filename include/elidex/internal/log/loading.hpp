@@ -97,11 +97,13 @@ class loading {
   }
   // Moves the rows of tables whose columns have changed.
   void convert_rows();
-  // Throws schema_mismatch if this is a row of the catalog, and not the one that operator() got for
-  // the table of that number. Returns the row's number.
-  std::uint32_t check_unchanged(const log_entry& of_catalog) const;
-  // Throws schema_mismatch if one of the numbers below `end` is not in the sorted list.
-  void check_all_in(std::span<const std::uint32_t> sorted, std::uint32_t end) const;
+  // Throws schema_mismatch if this row of a catalog, the log's or a checkpoint's, is not the one
+  // that operator() got for the table of that number. Returns the number. Tables whose rows are
+  // skipped do not matter.
+  std::uint32_t check_unchanged(const log_entry& of_catalog, bool is_of_checkpoint) const;
+  // Throws schema_mismatch if the sorted numbers of a checkpoint's catalog lack a table that was
+  // declared in a group before `first_group`.
+  void check_all_in(std::span<const std::uint32_t> sorted, std::uint64_t first_group) const;
 
  private:
   using row_name = std::pair<std::uint32_t, std::string>;  // table and key
@@ -114,6 +116,7 @@ class loading {
     std::string name;
     std::string row;
     bool is_unfinished = false;
+    std::uint64_t group = 0;  // in which the table was declared
   };
 
   static row_name name_of(const log_entry& entry) { return {entry.table, std::string(entry.key)}; }

@@ -72,7 +72,8 @@ class log_directory {
 // read   Needs no write permission: files are opened for reading only, and create(), rename() and
 //        remove() fail with read_only_file_system. The lock is shared with other readers.
 // follow As read, but without a lock: another process may write.
-enum class directory_use : std::uint8_t { write, read, follow };
+// extend As write, but the directory must exist.
+enum class directory_use : std::uint8_t { write, read, follow, extend };
 
 // Locks the directory until the result is destroyed, without a lock file. Throws std::system_error:
 //   resource_unavailable_try_again  Another process or object holds the lock.

@@ -118,6 +118,14 @@ class byte_buffer {
   }
   void shrink(std::size_t size) noexcept { size_ = size; }  // size <= size()
   void clear() noexcept { size_ = 0; }
+  // Gives back memory that is not in use. If it throws std::bad_alloc, nothing has changed.
+  void fit() {
+    if (size_ == capacity_) return;
+    auto exact = std::make_unique_for_overwrite<std::byte[]>(size_);
+    if (size_ != 0) std::memcpy(exact.get(), bytes_.get(), size_);
+    bytes_ = std::move(exact);
+    capacity_ = size_;
+  }
   void release() noexcept {
     bytes_.reset();
     size_ = capacity_ = 0;

@@ -65,4 +65,12 @@ bool read_block(const log_input& file, std::uint64_t offset, std::uint64_t limit
                 const parsed_file_header& of, log_block& to);
 end_counts counts_of(const log_input& file, const log_block& end);
 
+// What the blocks behind a place that is not whole say of themselves.
+struct later_blocks {
+  std::uint64_t synced = 0;  // the last group that had been synced when one of them was written
+  std::uint64_t newest = 0;  // the last group of one of them
+};
+later_blocks blocks_behind(const log_input& file, const parsed_file_header& of,
+                           std::uint64_t offset);
+
 }  // namespace elidex::internal

@@ -37,6 +37,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -63,14 +64,24 @@ class log_reader {
   void read_on();
   // Whether there is a durable batch that has not been applied.
   bool has_next() const noexcept;
+  // Whether read_on() has ended before the end of the log, because so many batches can be applied.
+  // Call it again then, when they have been applied.
+  bool is_full() const noexcept;
   // Applies the next durable batch and calls done(). If that returns true, forgets the batch.
   // Returns what done() returns, or false if there is no batch.
   bool apply_next(const std::function<bool()>& done);
   // If there is a checkpoint that this function and read_all() have not seen, calls visit(entry)
   // for its rows from the first on, until visit returns false. Returns whether there is one.
-  bool visit_newer_checkpoint(const std::function<bool(const log_entry&)>& visit);
+  // Also gives the first group that the log has behind the checkpoint.
+  bool visit_newer_checkpoint(const std::function<bool(const log_entry&)>& visit,
+                              std::uint64_t& first_group);
 
  private:
+  // Chosen. Batches that are not known to be durable do not count.
+  static constexpr std::size_t waiting_bytes_max = std::size_t{64} << 20;
+  // Chosen: a part of a batch that is read again and again without harm.
+  static constexpr std::uint64_t long_bytes = std::uint64_t{1} << 20;
+
   struct segment {
     std::uint64_t number;
     log_input file;
@@ -97,19 +108,24 @@ class log_reader {
   void read_segments(const std::vector<segment>& segments);
   void check_numbers(const std::vector<std::uint64_t>& numbers) const;
   void drop_torn_segment(std::vector<segment>& segments);
-  void read_older(const segment& from, std::uint64_t begin, std::uint64_t limit);
+  void read_older(const segment& from, std::uint64_t limit);
   void read_newest(const segment& from);
-  std::uint64_t synced_behind(const segment& from, std::uint64_t end);
   [[noreturn]] void damaged_end(const segment& from, std::uint64_t end, std::uint64_t synced) const;
   std::uint64_t read_batches(const segment& from, std::uint64_t begin, std::uint64_t limit);
   void apply_batch(const batch& one);
   void apply_durable();
 
+  static std::size_t bytes_of(const batch& one) noexcept;
+  void keep(batch&& one);
+  bool has_segment(std::uint64_t number) const;
   bool begin_next_segment();
-  void finish_segment(std::uint64_t limit);
+  bool finish_segment(const file_header& next);
   void read_tail();
-  void check_not_left_behind(std::uint64_t next) const;
-  void visit_rows(std::uint64_t number, const std::function<bool(const log_entry&)>& visit);
+  std::uint64_t first_segment_behind(std::uint64_t missing) const;
+  bool continue_behind_gap(std::uint64_t number);
+  void begin(segment&& next);
+  std::uint64_t visit_rows(std::uint64_t number,
+                           const std::function<bool(const log_entry&)>& visit);
 
   log_directory& directory_;
   const std::uint64_t fingerprint_;
@@ -133,9 +149,14 @@ class log_reader {
   std::uint64_t applied_group_ = 0;
   std::uint64_t applied_segment_ = 0;  // of the last batch that was applied
   std::uint64_t applied_end_ = 0;      // offset behind it
-  std::uint64_t searched_size_ = 0;    // of current_, when its torn end was searched for proofs
+  // The size of current_ when its torn end was searched for proofs, when read_batches() was last
+  // tried, and at the last look.
+  std::uint64_t searched_size_ = 0;
+  std::uint64_t tried_size_ = 0;
+  std::uint64_t last_size_ = 0;
   std::uint64_t checkpoint_seen_ = 0;
   std::deque<batch> waiting_;  // whole batches that have not been applied
+  std::size_t waiting_bytes_ = 0;
 };
 
 }  // namespace elidex::internal

@@ -103,8 +103,9 @@ class storage {
   const recovered_log& found() const noexcept { return found_; }
   // Adds a table that the directory does not have. To be called before the first write to it.
   void declare(table_base& made);
-  // Logs that the table is now finished, or unfinished. As declare(), one at a time.
-  void note_state(const table_base& changed);
+  // Logs the table's row of the catalog, also when the table is now finished, or unfinished. As
+  // declare(), one at a time. Returns the entry's commit group.
+  std::uint64_t note_state(const table_base& changed);
   // Writes all rows, while transactions run. It calls `tables` after the checkpoint has begun: a
   // table that is declared later is in the log that is kept. Throws std::system_error
   // (operation_not_supported) with level none.
@@ -114,6 +115,7 @@ class storage {
   finished_checkpoint backup(const std::string& directory, const table_list& tables);
   finished_checkpoint backup(std::unique_ptr<log_directory> to, const table_list& tables);
   // Adds to a backup what has been logged since. Returns the number of bytes (backup.hpp).
+  std::uint64_t update_backup(const std::string& directory);
   std::uint64_t update_backup(std::unique_ptr<log_directory> of);
   // Begins the checkpoints that the options ask for, if there is a log.
   void write_checkpoints_by_itself(table_list tables);

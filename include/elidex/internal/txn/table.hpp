@@ -163,6 +163,11 @@ class table_base {
   // The table's number in the log, from 1 on. Set before transactions use the table.
   std::uint32_t id() const noexcept { return id_; }
   void set_id(std::uint32_t id) noexcept { id_ = id; }
+  // The commit group in which the table was declared in the log. With the number it identifies the
+  // table: a number may be used again when a table was dropped. Set before transactions use the
+  // table.
+  std::uint64_t declared_in() const noexcept { return declared_in_; }
+  void set_declared_in(std::uint64_t group) noexcept { declared_in_ = group; }
   // The address of the database that made the table, or null for a table without a database. Set
   // before transactions use the table.
   const void* owner() const noexcept { return owner_; }
@@ -374,6 +379,7 @@ class table_base {
   const std::string name_;
   const std::string schema_text_;
   std::uint32_t id_ = 0;
+  std::uint64_t declared_in_ = 1;
   const table_base* indexed_ = nullptr;
   std::function<void()> fill_;
   std::atomic<bool> unfinished_{false};
