@@ -36,9 +36,9 @@ std::vector<std::string> files_in(log_directory& directory) {
   return names;
 }
 
-// Returns the numbers of the segments from `first` on, ascending, or nothing if `first` is missing. A
-// listing may miss a segment that has been made meanwhile, and have the next one. A gap that stays
-// is where the files were removed: the numbers behind it come without the gap.
+// Returns the numbers of the segments from `first` on, ascending, or nothing if `first` is missing.
+// A listing may miss a segment that has been made meanwhile, and have the next one. A gap that
+// stays is where the files were removed: the numbers behind it come without the gap.
 std::vector<std::uint64_t> segments_from(log_directory& directory, std::uint64_t first) {
   std::vector<std::uint64_t> numbers;
   for (int listing = 0; listing < 3; ++listing) {
@@ -116,9 +116,9 @@ std::uint64_t copy_segments(log_directory& from, const segment_range& which, log
 void check_is_empty(log_directory& to, const char* function) {
   const std::vector<std::string> there = files_in(to);
   if (!there.empty())
-    throw std::system_error(
-        std::make_error_code(std::errc::directory_not_empty),
-        std::string(function) + ": a directory with " + there.front() + " (expected none)");
+    throw std::system_error(std::make_error_code(std::errc::directory_not_empty),
+                            std::string(function) + ": the directory contains " + there.front() +
+                                " (expected an empty or new one)");
 }
 
 // The first segment goes first, and recovery refuses what is left without it. So no part of the
@@ -271,8 +271,8 @@ void check_groups_follow(log_directory& from, const std::vector<std::uint64_t>& 
     const parsed_file_header parsed = read_header(segment, file_kind::segment);
     if (parsed.verdict == header_verdict::whole && parsed.header.first_group <= seen)
       refuse(
-          "a crash has taken something from the log that the copy has seen (expected: make a "
-          "new copy)");
+          "a crash of the original lost commits that the copy may have (expected: make a new "
+          "backup)");
   }
 }
 
@@ -283,9 +283,8 @@ std::uint64_t update_copy(log_directory& from, std::uint64_t group, log_director
   const std::string name = name_of(file_kind::segment, first);
   const std::vector<std::uint64_t> numbers = segments_from(from, first);
   if (numbers.empty() || numbers.back() - first + 1 != numbers.size())
-    refuse("the log does not have " + name +
-           " and all that follow, with which the copy would continue (expected a later copy; make "
-           "a new one)");
+    refuse("the log no longer has " + name +
+           " or a later file that the copy needs (expected a newer backup; make a new one)");
   if (!is_beginning_of(from, to, name))
     refuse("the copy's " + name +
            " is not the beginning of the log's (expected a backup that was not changed)");
@@ -320,8 +319,8 @@ std::uint64_t earliest_group(const end_counts& end) {
   return std::max(end.last_group, end.durable_group);
 }
 
-// Calls fn(segment, limit) for the segments with these numbers, until it returns false. Two are open
-// at a time. The newest is left out while it is being made.
+// Calls fn(segment, limit) for the segments with these numbers, until it returns false. Two are
+// open at a time. The newest is left out while it is being made.
 template <class Fn>
 void for_each_segment(log_directory& from, const std::vector<std::uint64_t>& numbers,
                       std::uint64_t fingerprint, Fn&& fn) {

@@ -121,6 +121,7 @@ void following::check_catalog() {
       [&](const log_entry& row) {
         if (row.table != catalog_table) return false;
         numbers.push_back(into_.check_unchanged(row, true));
+        into_.skip_if_unknown(row);
         return true;
       },
       first_group);

@@ -57,17 +57,18 @@ bool has_offsets(std::string_view schema_text) {
 
 [[noreturn]] void changed(const std::string& table) {
   throw schema_mismatch(table +
-                        ": the table has changed in the directory (expected: follow it again)");
+                        ": the writer has changed, dropped or replaced this table (expected: "
+                        "follow the directory with another database)");
 }
 
 // Reads a row of the catalog.
 description parse(const log_entry& entry) {
   description said{};
   if (entry.operation != log_operation::upsert || entry.row.size() < sizeof said)
-    damaged("its catalog");
+    damaged("a row of its catalog is too short, or was erased");
   std::memcpy(&said, entry.row.data(), sizeof said);
   if (said.number == catalog_table || said.number > loading::numbers_max)
-    damaged("the number of table " + std::string(entry.key));
+    damaged("an invalid number of table " + std::string(entry.key));
   return said;
 }
 
@@ -150,6 +151,16 @@ std::uint32_t loading::check_unchanged(const log_entry& of_catalog, bool is_of_c
       known.name != of_catalog.key || lasting_part(known.row) != lasting_part(of_catalog.row))
     changed(known.name);
   return number;
+}
+
+void loading::skip_if_unknown(const log_entry& of_catalog) {
+  const std::uint32_t number = parse(of_catalog).number;
+  const bool is_known = number < catalog_.size() && !catalog_[number].name.empty();
+  const bool is_wanted = how_.make != nullptr ||
+                         std::any_of(tables_.begin(), tables_.end(), [&](const table_base* one) {
+                           return one->name() == of_catalog.key;
+                         });
+  if (!is_known && !is_wanted && !is_skipped(number)) skipped_.push_back(number);
 }
 
 void loading::check_all_in(std::span<const std::uint32_t> sorted, std::uint64_t first_group) const {
@@ -300,7 +311,7 @@ void loading::change(table_base& table, const log_entry& entry) {
     before = target_ != nullptr ? target_->row_of(*row) : row->read(buffer_).words;
   if (before.empty()) {
     if (target_ != nullptr)
-      damaged("a change of a row of table " + table.name() + " that is not there");
+      damaged("a change of a row that does not exist in table " + table.name());
     remember_change(entry);
     return;
   }

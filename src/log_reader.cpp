@@ -105,7 +105,8 @@ std::vector<std::uint64_t> log_reader::list_files() {
   // A directory in use has a segment before it has its first checkpoint.
   unfinished_backup |= !found_.unfinished.empty() && numbers.empty() && found_.checkpoint == 0;
   if (unfinished_backup)
-    throw log_error(log_problem::damaged, "elidex: the directory has an unfinished backup");
+    throw log_error(log_problem::damaged,
+                    "elidex: the directory has an unfinished backup (expected a complete one)");
   std::sort(numbers.begin(), numbers.end());
   return numbers;
 }
@@ -242,8 +243,8 @@ void log_reader::damaged_end(const segment& from, std::uint64_t end, std::uint64
                              std::to_string(whole_group_) + " is the last whole one");
 }
 
-// Reads the batches that are whole before `limit`. Returns the offset behind the last of them. With a
-// running writer, it may end early when the batches that can be applied fill too much memory.
+// Reads the batches that are whole before `limit`. Returns the offset behind the last of them. With
+// a running writer, it may end early when the batches that can be applied fill too much memory.
 std::uint64_t log_reader::read_batches(const segment& from, std::uint64_t begin,
                                        std::uint64_t limit) {
   std::uint64_t whole = begin;
@@ -425,8 +426,8 @@ bool log_reader::begin_next_segment() {
   if (current_) {
     // A batch that the reader has is durable if the next segment's header counts it.
     durable_group_ = std::max(durable_group_, std::min(header.durable_group, whole_group_));
-    // The writer removes a segment that has no block yet if its header cannot be synced, and goes on
-    // in the present one.
+    // The writer removes a segment that has no block yet if its header cannot be synced, and goes
+    // on in the present one.
     if (next->file.size() == file_header_bytes && !has_segment(number + 1)) return false;
     if (!finish_segment(header)) return false;
     if (header.durable_group != whole_group_)
@@ -529,7 +530,7 @@ bool log_reader::continue_behind_gap(std::uint64_t number) {
   throw log_error(log_problem::left_behind,
                   "elidex: the writer has removed " +
                       name_of(file_kind::segment, current_ ? current_->number + 1 : number - 1) +
-                      " before it was read (expected: follow the directory again)");
+                      " before it was read (expected: follow the directory with another database)");
 }
 
 void log_reader::begin(segment&& next) {

@@ -1,5 +1,6 @@
 // elidex db: looks into a database's directory, writes and reads its rows, checks it and copies it.
-// The directory must not be open in a program that writes to it.
+// `load`, `backup` and `shell --write` refuse a directory that a program has open. The other
+// commands read what that program has made durable.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -154,8 +155,7 @@ std::string text_of_log(const db::recovered_log& found) {
 }
 
 std::string text_of_use(const stored_tables& in) {
-  return in.is_in_use() ? "; a program has it open, this is what that program has made durable"
-                        : "";
+  return in.is_in_use() ? "; a program has the directory open: these are its durable rows" : "";
 }
 
 int info_command(const database_flags& flags) {
@@ -466,7 +466,9 @@ void add_database_commands(command_parser& db) {
   const auto add_copy = [&](const char* name, const std::string& help,
                             int (*run)(const database_flags&)) {
     auto added = add(name, help, run);
-    added.first.add_option("to", added.second->to, "the copy, a directory that does not exist yet")
+    added.first
+        .add_option("to", added.second->to,
+                    "the copy: an empty or new directory; with --update, an earlier copy")
         .type_name("TO")
         .required();
     return added;

@@ -72,9 +72,9 @@
 //
 // Other processes may follow a directory while this one writes it:
 //
-//   copy.follow("bank");      // in place of open()
-//   copy.catch_up();          // applies what has become durable since
-//   copy.read_only(...);
+//   follower.follow("bank");  // in place of open()
+//   follower.catch_up();      // applies what has become durable since
+//   follower.read_only(...);
 //
 // The level says what a crash may lose:
 //   none   open() loads the directory. Nothing is written.
@@ -86,9 +86,9 @@
 // A database with a log also writes checkpoints by itself (storage_options::checkpoint_bytes,
 // checkpoint_time), in a thread of its own. close() waits for the one that is being written.
 //
-// Thread-safety: any thread may call any member, with three exceptions. open() and the destructor
-// must run alone. No transaction may be running during close(). A second checkpoint() or backup()
-// at the same time throws std::system_error (operation_in_progress).
+// Thread-safety: any thread may call any member, with three exceptions. open(), follow() and the
+// destructor must run alone. No transaction may be running during close(). While a checkpoint(),
+// backup() or update_backup() runs, a second one throws std::system_error (operation_in_progress).
 // Complexity: in a table of n rows, get(), insert(), upsert(), update() and erase() take O(log n)
 // and copy the row. A scan takes O(log n) and O(1) for each row. A commit takes time for each row
 // that the transaction read or wrote.
@@ -111,9 +111,10 @@
 //   timed_out, canceled    transact() has passed its deadline, or was told to stop
 //   forked_child           see fork() below
 // Others:
-//   log_error              of elidex::db, from open(): a damaged directory, another version of the
-//                          format, or compressed files if the library was built without the
-//                          method; problem() says which (a db::log_problem)
+//   log_error              of elidex::db, from open(), follow(), catch_up() and restore(): a
+//                          damaged directory, another version of the format, compressed files if
+//                          the library was built without the method, or a follower that is left
+//                          behind; problem() says which (a db::log_problem)
 //   lock_refused           of elidex::db: a transaction under two-phase locking must end
 //                          (docs/DATABASE.md). Not a std::exception
 //   std::bad_alloc
@@ -121,7 +122,7 @@
 //                          Bounds of bounds.hpp may be outside
 //   std::invalid_argument  a key of more than 64 KiB. From open(): a value of `compress` that the
 //                          library was built without
-//   std::logic_error       a transaction inside a transaction
+//   std::logic_error       a transaction inside a transaction, or after follow()
 //   std::system_error      with a directory: the log failed, and nothing commits afterwards
 // All but the last leave the database unchanged. If transact() throws std::system_error because it
 // cannot make the transaction durable, the transaction is committed in memory. Its writes may be on
@@ -281,8 +282,9 @@ namespace db {
 // number it is the last state before it that one fsync has made durable. Returns that state's
 // number. Another process may have the directory open. Rows are copied without being read: open()
 // finds damage in them.
-// The directory has all states since its oldest checkpoint. Checkpoints remove older ones, unless
-// storage_options::keep_history is set.
+// The directory has the states from the end of its oldest checkpoint on, and all states if
+// storage_options::keep_history has been set since the first open(). If a checkpoint of that
+// process removes a file meanwhile, restore() throws std::system_error: call it again.
 // Thread-safety: any thread. Complexity: O(size of the log and of a checkpoint).
 // Errors: std::system_error, and then the copy is empty if its files can be removed:
 //   invalid_argument     the directory does not have the state
@@ -452,9 +454,9 @@ class basic_database {
   // crash of it cannot undo. transact() and create_table() throw std::logic_error.
   // The rows of tables that the program has not created are skipped. A table that the directory
   // does not have is empty until the writer creates it.
-  // Throws what open() throws, and schema_mismatch if the directory's columns differ from the
-  // program's or if it lacks one of the program's indexes. The database must not be used again
-  // then.
+  // Throws log_error and std::system_error as open() does. Throws schema_mismatch if the columns
+  // differ, if one of the program's indexes is missing although its table has rows, or if the
+  // writer is building it. The database must not be used again then.
   const db::recovered_log& follow(const std::string& directory) {
     check_may_open();
     use_ = use::none;
@@ -483,19 +485,21 @@ class basic_database {
   //   log_error        left_behind: the writer has removed a file that was not read yet. It does so
   //                    after a checkpoint, if catch_up() was not called for too long. Otherwise as
   //                    for open()
-  //   schema_mismatch  the writer has opened the directory with other columns or a new index for a
-  //                    table of this program, has dropped one of its tables or indexes, or writes
-  //                    without one of its indexes
+  //   schema_mismatch  the writer's open() has changed the columns of a table of this program, or
+  //                    the writer has dropped such a table or index, or writes without such an
+  //                    index
   // The tables then stay as they are, with whole transactions, and each later call throws the same
   // error. To continue, create another database and follow the directory again.
   std::uint64_t catch_up() {
     if (following_ == nullptr)
-      throw std::logic_error("elidex::database: catch_up() without follow()");
+      throw std::logic_error(
+          "elidex::database: catch_up() without follow() (expected: follow() first)");
     const std::lock_guard guard(catching_up_);
     return following_->catch_up([this](std::size_t absent) { collect_after(absent); });
   }
 
-  // Writes all tables to the directory while transactions run, and removes the earlier log. Throws
+  // Writes all tables to the directory while transactions run. Removes the earlier log, unless
+  // storage_options::keep_history is set. Throws
   // std::system_error, and then keeps the earlier log:
   //   operation_in_progress    another thread's checkpoint() or backup() is running
   //   operation_not_supported  there is no directory, or the level is none
@@ -527,8 +531,8 @@ class basic_database {
   }
   // Adds to a backup in another directory what has been logged since, while transactions run. The
   // copy then has every transaction that committed before the call. It must not have been opened
-  // for writing since. It is a valid copy at every moment. Returns the number of bytes that were
-  // added. Throws std::system_error:
+  // for writing since. It is locked during the call. If the call is interrupted, open() accepts the
+  // copy. Returns the number of bytes that were added. Throws std::system_error:
   //   invalid_argument  the directory is not a backup of this database, was changed since, or ends
   //                     before the log begins: checkpoints remove the log before them
   //                     (storage_options::keep_history). Or a crash of this database has lost
@@ -779,7 +783,8 @@ class basic_database {
   }
   void check_does_not_follow(const char* function) const {
     if (use_ == use::snapshots)
-      throw std::logic_error(std::string("elidex::database: ") + function + " after follow()");
+      throw std::logic_error(std::string("elidex::database: ") + function +
+                             " after follow() (expected: before it)");
   }
   const db::recovered_log& start_following(std::unique_ptr<internal::log_directory> directory,
                                            const internal::loading::table_maker& make = {}) {

@@ -310,7 +310,7 @@ TEST_F(db_command, ReadsADirectoryThatAProgramHasOpen) {
   EXPECT_THAT(dumped.out, HasSubstr("\n77,"));
   EXPECT_EQ(nlohmann::json::parse(run("db info " + path("shop") + " --json -").out)["in_use"],
             true);
-  EXPECT_THAT(run("db verify " + path("shop")).out, HasSubstr("a program has it open"));
+  EXPECT_THAT(run("db verify " + path("shop")).out, HasSubstr("a program has the directory open"));
   EXPECT_NE(run("db backup " + path("shop") + " " + path("other")).status, 0);
 }
 

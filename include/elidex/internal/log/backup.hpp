@@ -5,7 +5,7 @@
 //   update_copy(*from, durable_group, *to);      // adds to a copy what the log has gained since
 //   restore_log(*from, 4711, fingerprint, *to);  // the state of commit group 4711
 //
-// Thread-safety: any thread. Nobody else may remove the files meanwhile.
+// Thread-safety: any thread. If another process removes a file meanwhile, the call throws.
 // Errors: std::system_error, std::bad_alloc. The copy may then be incomplete.
 //
 // Implementation notes
@@ -57,8 +57,8 @@ void check_is_empty(log_directory& to, const char* function);
 // Removes the files of a copy that could not be completed, as far as that works.
 void remove_copy(log_directory& from) noexcept;
 
-// Adds to a copy of the log what the log has gained since, up to this group, which is durable: what
-// lies behind it, a power failure may still take from the log. Returns the number of bytes. Throws
+// Adds to a copy of the log what the log has gained since, up to `group`, which must be durable: a
+// power failure may remove later groups from the log. Returns the number of bytes. Throws
 // std::system_error (invalid_argument) and changes nothing if `to` is not a copy of the log, was
 // changed since, or is so old that the log has removed what it lacks.
 std::uint64_t update_copy(log_directory& from, std::uint64_t group, log_directory& to);
@@ -77,11 +77,11 @@ struct kept_file {
 // file, too.
 std::vector<kept_file> kept_files(log_directory& directory, std::uint64_t fingerprint);
 
-// Copies what recovery needs for the state after `group`: the newest checkpoint that is not later,
-// and the log from there up to the group. `to` is empty. Returns the last group of the copy, the
-// end of a batch: `group`, or the last one before it that has entries. Throws std::system_error
-// (invalid_argument), and copies nothing, if the directory no longer has the state. Throws
-// log_error for a damaged file.
+// Copies what recovery needs for the state after `group`: the newest checkpoint that ends at or
+// before it, and the log from there up to the group. `to` is empty. Returns the last group of the
+// copy, the end of a batch: `group`, or the last one before it that has entries. Throws
+// std::system_error (invalid_argument), and copies nothing, if the directory no longer has the
+// state. Throws log_error for a damaged file.
 std::uint64_t restore_log(log_directory& from, std::uint64_t group, std::uint64_t fingerprint,
                           log_directory& to);
 

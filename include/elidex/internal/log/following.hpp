@@ -1,8 +1,8 @@
 // Keeps tables up to date with a directory that another process writes.
 //
-//   following copy(open_log_directory("bank", directory_use::follow), clock, tables, {}, {});
-//   copy.found();                       // what the directory had
-//   copy.catch_up([](std::size_t) {});  // applies what has become durable since
+//   following it(open_log_directory("bank", directory_use::follow), clock, tables, {}, {});
+//   it.found();                       // what the directory had
+//   it.catch_up([](std::size_t) {});  // applies what has become durable since
 //
 // Thread-safety: the constructor runs before any other thread has the tables. catch_up() runs in
 // one thread at a time. Other threads may read snapshots of the tables meanwhile, and must not
@@ -54,8 +54,8 @@ class following {
             const loading::table_maker& make);
 
   const recovered_log& found() const noexcept { return found_; }
-  // Applies the batches that have become durable. After each of them it calls absent(many), if the
-  // batch has erased so many records. Returns the number of changes of rows.
+  // Applies the batches that have become durable. After each of them it calls absent(n) with the
+  // number of records that have become absent. Returns the number of changes of rows.
   std::uint64_t catch_up(const std::function<void(std::size_t)>& absent);
 
  private:

@@ -34,8 +34,7 @@
 
 namespace elidex::internal {
 
-// Of what the catalog's rows and the images of rows mean: changes with either, and with the order
-// of bytes. Chosen.
+// Identifies the encoding of catalog rows and row images, and the byte order. Chosen.
 inline constexpr std::uint64_t log_fingerprint =
     std::endian::native == std::endian::little ? 0x656c'6964'6578'2031 : 1;
 
@@ -101,6 +100,8 @@ class loading {
   // that operator() got for the table of that number. Returns the number. Tables whose rows are
   // skipped do not matter.
   std::uint32_t check_unchanged(const log_entry& of_catalog, bool is_of_checkpoint) const;
+  // Skips the rows of a table that a checkpoint's catalog has, if nobody wants them.
+  void skip_if_unknown(const log_entry& of_catalog);
   // Throws schema_mismatch if the sorted numbers of a checkpoint's catalog lack a table that was
   // declared in a group before `first_group`.
   void check_all_in(std::span<const std::uint32_t> sorted, std::uint64_t first_group) const;
@@ -141,13 +142,13 @@ class loading {
   const rules how_;
   row_target* target_ = nullptr;
   std::vector<std::uint32_t> skipped_;  // numbers
-  std::vector<std::uint32_t> unknown_;  // those of them that neither the program has nor it drops
+  std::vector<std::uint32_t> unknown_;  // those that the program neither created nor dropped
   std::vector<changed_table> changed_;
   bool registered_ = false;
   std::vector<table_base*> by_number_ = {nullptr};
   std::vector<catalog_row> catalog_ = {{}};  // by number
-  // Rows that the checkpoint has not, because they had been erased when it came to them: their
-  // erase follows. Ascending; a few.
+  // Changed rows that are missing from the checkpoint because they were erased before it scanned
+  // them. The log erases them later. Sorted.
   std::vector<row_name> changed_before_erased_;
   std::vector<std::uint64_t> words_;  // the row that is written next
   std::vector<std::uint64_t> buffer_;

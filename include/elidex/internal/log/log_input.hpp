@@ -43,9 +43,9 @@ class log_input {
 // A header that is damaged is returned as such. Throws log_error for one of another version, or of
 // a compression that the library was built without.
 parsed_file_header read_header(const log_input& file, file_kind kind);
-// Whether the newest segment was still being made when its writer ended. Its header is synced
-// before anything is written behind it. Until then the file may have anything of that length, also
-// the header of an earlier file, whose place on the disk it has taken.
+// Whether the newest segment has no whole header yet. Its header is synced before anything is
+// written behind it. Until then the file may contain any bytes, up to the header's length, also the
+// header of an earlier file, whose place on the disk it has taken.
 bool is_being_made(const log_input& file, const parsed_file_header& parsed, std::uint64_t number);
 void check_whole_header(const log_input& file, const parsed_file_header& parsed,
                         std::uint64_t number, std::uint64_t fingerprint);
@@ -65,7 +65,7 @@ bool read_block(const log_input& file, std::uint64_t offset, std::uint64_t limit
                 const parsed_file_header& of, log_block& to);
 end_counts counts_of(const log_input& file, const log_block& end);
 
-// What the blocks behind a place that is not whole say of themselves.
+// The groups in the headers of blocks behind a block that is not whole.
 struct later_blocks {
   std::uint64_t synced = 0;  // the last group that had been synced when one of them was written
   std::uint64_t newest = 0;  // the last group of one of them

@@ -77,7 +77,7 @@ class log_reader {
                               std::uint64_t& first_group);
 
  private:
-  // Chosen. Batches that are not known to be durable do not count.
+  // Chosen. The reader stops at this size if it can apply a batch.
   static constexpr std::size_t waiting_bytes_max = std::size_t{64} << 20;
   // Chosen: a part of a batch that is read again and again without harm.
   static constexpr std::uint64_t long_bytes = std::uint64_t{1} << 20;

@@ -3,7 +3,7 @@
 //
 //   slot_array<counter, 512> counters;
 //   counter& mine = counters.provide(this_thread_slot());   // memory for this slot; may throw
-//   counters[other].value;                                  // a slot below one that was provided
+//   counters[other].value;  // provide() was called for this slot or a higher one
 //
 // An element never moves, and lives as long as the array.
 //
@@ -14,8 +14,8 @@
 //
 // Implementation notes
 // Further slots are in pieces, each twice as long as the one before. A slot's number determines its
-// piece. append_only_array.hpp serves longer arrays: it aligns elements to 64 bytes only, and has
-// none in the object.
+// piece. Unlike append_only_array.hpp, it keeps the first elements in the object, and supports
+// alignments above 64 bytes.
 #pragma once
 
 #include <array>

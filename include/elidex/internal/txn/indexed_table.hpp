@@ -43,10 +43,10 @@
 // changes of rows change its entries, too. When all transactions have ended that may have begun
 // without it, other transactions add the missing entries, some rows at a time. Why no entry is
 // wrong in the end: each row is changed together with its entries, or read together with the
-// insertion of its entry, each time in one transaction. Let a row change between the builder's read
-// and its commit. Then the builder's transaction is not valid, and runs again. Let it change before
-// the builder comes to it. Then the change finds no entry of the old value. Below serializable the
-// commit would not detect that the builder inserts one in between. So such a change inserts the
+// insertion of its entry, each time in one transaction. If a row changes between the builder's read
+// and its commit, the builder's transaction fails validation and runs again. If a row changes
+// before the builder reads it, the change finds no entry of the old value. Below serializable the
+// commit would not detect that the builder inserts that entry in between. So the change inserts the
 // entry and erases it, and one of the two transactions fails.
 //
 // In a directory the index is unfinished until all entries are there. After a crash open() makes
@@ -179,14 +179,14 @@ class indexed_table {
   // meanwhile. A program that has the index when it starts calls this before open(). If the
   // directory has rows but not the index, open() makes the index from the rows. open() then throws
   // duplicate_key if two rows have one value of a unique index, and leaves the directory as it was.
-  // Throws what create_table() throws, and adds nothing then. Otherwise it waits for all running
-  // transactions, and then also throws:
+  // Throws std::logic_error at once in a transaction of the calling thread, or after follow(), and
+  // what create_table() throws. It has added nothing then. Otherwise it waits for all running
+  // transactions. If it throws after that, there is no index, but only an index of this table can
+  // have the name:
   //   duplicate_key      two rows have one value of a unique index. Until then, transactions that
   //                      write one of them may have thrown it
-  //   std::logic_error   in a transaction of the calling thread, or after follow()
   //   std::system_error  the log failed
   //   others             what value_of throws
-  // It adds nothing then, except that the name stays in use for this index.
   // Complexity: O(n log n) for n rows.
   template <class Value, class Fn>
   index_of<Value> add_index(std::string name, Fn value_of) {
