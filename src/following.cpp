@@ -47,10 +47,7 @@ following::following(std::unique_ptr<log_directory> directory, commit_clock& clo
                      .skips_unknown = true,
                      .converts = false}),
       reader_(*directory_, log_fingerprint, log_reader::writer::running,
-              [this](const log_entry& entry) {
-                into_(entry);
-                if (entry.table != catalog_table) ++changes_;
-              }) {
+              [this](const log_entry& entry) { into_(entry); }) {
   for (table_base* const one : tables) one->set_id(catalog_table);
   found_ = reader_.read_all();
   into_.check_is_complete();
@@ -85,9 +82,8 @@ std::uint64_t following::catch_up(const std::function<void(std::size_t)>& absent
   }
 }
 
-// Returns the number of changes, or 0 if the batch must be tried again.
+// Returns the number of changed rows, or 0 if the batch must be tried again.
 std::uint64_t following::apply_batch(const std::function<void(std::size_t)>& absent) {
-  changes_ = 0;
   batch changes(notes_);
   into_.continue_in(changes);
   const bool done = reader_.apply_next([&] {
@@ -98,7 +94,7 @@ std::uint64_t following::apply_batch(const std::function<void(std::size_t)>& abs
     absent(changes.note_absent_records(committed));
     return committed;
   });
-  return done ? changes_ : 0;
+  return done ? changes.writes().size() : 0;
 }
 
 // The writer's changes of a row must come with the changes of all indexes that this program has.

@@ -47,7 +47,7 @@ recovered_log log_reader::read_all() {
 std::vector<log_reader::segment> log_reader::open_files() {
   if (whose_ == writer::gone) return open_files_once();
   // The writer removes files when it has finished a checkpoint. Chosen: it cannot do that so often.
-  constexpr int attempts_max = 100;
+  constexpr int attempts_max = 500;
   constexpr std::chrono::milliseconds pause{2};
   for (int attempt = 1;; ++attempt) {
     try {

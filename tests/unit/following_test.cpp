@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -201,13 +202,12 @@ TEST(Following, FollowsThroughSegmentsAndCheckpoints) {
 TEST(Following, BeginsAtAnyTime) {
   faulty_disk disk;
   writer w(disk.directory());
-  std::atomic<bool> stop{false};
-  std::thread writing([&] {
+  const std::jthread writing([&](const std::stop_token& stop) {
     random_numbers random(seed_or(32));
-    for (int i = 0; !stop; ++i) {
+    for (int i = 1; !stop.stop_requested(); ++i) {
       w.change(random);
       if (i % 16 == 0) w.db.wait_durable();
-      if (i % 50 == 0) w.db.checkpoint();
+      if (i % 400 == 0) w.db.checkpoint();
     }
   });
   int left_behind = 0;
@@ -223,8 +223,6 @@ TEST(Following, BeginsAtAnyTime) {
     EXPECT_EQ(problem.value_or(db::log_problem::left_behind), db::log_problem::left_behind);
     left_behind += problem ? 1 : 0;
   }
-  stop = true;
-  writing.join();
   EXPECT_LT(left_behind, 40);
 }
 
@@ -400,7 +398,7 @@ TEST(Following, SkipsTablesThatTheProgramDoesNotHave) {
   auto& later = w.create_table<u64, note>("later");
   w.transact([&](auto& t) { t.insert(later, 5, note{3, "", {}}); });
   w.close();
-  EXPECT_EQ(f.db.catch_up(), 3U);
+  EXPECT_EQ(f.db.catch_up(), 1U);
   EXPECT_EQ(f.all_rows().size(), 1U);
 }
 

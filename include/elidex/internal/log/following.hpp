@@ -55,7 +55,7 @@ class following {
 
   const recovered_log& found() const noexcept { return found_; }
   // Applies the batches that have become durable. After each of them it calls absent(n) with the
-  // number of records that have become absent. Returns the number of changes of rows.
+  // number of records that have become absent. Returns the number of changed rows.
   std::uint64_t catch_up(const std::function<void(std::size_t)>& absent);
 
  private:
@@ -73,7 +73,6 @@ class following {
   recovered_log found_;
   std::vector<const table_base*> indexes_;  // of the program
   transaction_context::memory notes_;
-  std::uint64_t changes_ = 0;  // of the batch that is being applied
   std::exception_ptr failure_;
 };
 
