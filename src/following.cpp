@@ -24,6 +24,12 @@ class following::batch final : public transaction_context, public row_target {
   void erase(table_base& table, record& row) override {
     if (!row_of(row).empty()) note(table, row, {});
   }
+  // collect() of another thread may have unlinked an absent record since this batch has found it,
+  // and then the batch does not find its own row.
+  struct missed {
+    const table_base* of;
+  };
+  [[noreturn]] void miss(const table_base& table) override { throw missed{&table}; }
 
  private:
   void note(table_base& table, record& row, std::span<const std::uint64_t> words) {
@@ -84,17 +90,30 @@ std::uint64_t following::catch_up(const std::function<void(std::size_t)>& absent
 
 // Returns the number of changed rows, or 0 if the batch must be tried again.
 std::uint64_t following::apply_batch(const std::function<void(std::size_t)>& absent) {
+  // Chosen: collect() cannot come between so often.
+  constexpr int attempts_max = 1000;
   batch changes(notes_);
   into_.continue_in(changes);
-  const bool done = reader_.apply_next([&] {
-    check_indexes(changes);
-    // A conflict: collect() of another thread has unlinked an absent record that the batch found.
-    const bool committed =
-        changes.writes().empty() || silo_commit()(changes, clock_) == commit_result::committed;
-    absent(changes.note_absent_records(committed));
-    return committed;
-  });
-  return done ? changes.writes().size() : 0;
+  try {
+    const bool done = reader_.apply_next([&] {
+      check_indexes(changes);
+      // A conflict: collect() of another thread has unlinked an absent record that the batch found.
+      const bool committed =
+          changes.writes().empty() || silo_commit()(changes, clock_) == commit_result::committed;
+      absent(changes.note_absent_records(committed));
+      return committed;
+    });
+    attempts_ = 0;
+    return done ? changes.writes().size() : 0;
+  } catch (const batch::missed& row) {
+    absent(changes.note_absent_records(false));
+    if (++attempts_ == attempts_max)
+      throw log_error(
+          log_problem::damaged,
+          "elidex: the log is damaged: a change of a row that does not exist in table " +
+              row.of->name());
+    return 0;
+  }
 }
 
 // The writer's changes of a row must come with the changes of all indexes that this program has.

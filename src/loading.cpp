@@ -310,8 +310,7 @@ void loading::change(table_base& table, const log_entry& entry) {
   if (row != nullptr)
     before = target_ != nullptr ? target_->row_of(*row) : row->read(buffer_).words;
   if (before.empty()) {
-    if (target_ != nullptr)
-      damaged("a change of a row that does not exist in table " + table.name());
+    if (target_ != nullptr) target_->miss(table);
     remember_change(entry);
     return;
   }

@@ -398,6 +398,12 @@ void log_reader::read_on() {
   while (begin_next_segment()) {
   }
   if (current_ && !is_full()) read_tail();
+  note_durable(next_durable_group_);
+}
+
+// A batch that the reader has is durable if the next segment's header counts it.
+void log_reader::note_durable(std::uint64_t by_next_header) noexcept {
+  durable_group_ = std::max(durable_group_, std::min(by_next_header, whole_group_));
 }
 
 bool log_reader::has_segment(std::uint64_t number) const {
@@ -424,8 +430,8 @@ bool log_reader::begin_next_segment() {
   check_whole_header(next->file, next->parsed, number, fingerprint_);
   const file_header& header = next->parsed.header;
   if (current_) {
-    // A batch that the reader has is durable if the next segment's header counts it.
-    durable_group_ = std::max(durable_group_, std::min(header.durable_group, whole_group_));
+    next_durable_group_ = header.durable_group;
+    note_durable(next_durable_group_);
     // The writer removes a segment that has no block yet if its header cannot be synced, and goes
     // on in the present one.
     if (next->file.size() == file_header_bytes && !has_segment(number + 1)) return false;

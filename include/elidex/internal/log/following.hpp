@@ -73,6 +73,7 @@ class following {
   recovered_log found_;
   std::vector<const table_base*> indexes_;  // of the program
   transaction_context::memory notes_;
+  int attempts_ = 0;  // of the batch that is next
   std::exception_ptr failure_;
 };
 

@@ -58,6 +58,8 @@ class row_target {
   virtual std::span<const std::uint64_t> row_of(const record& row) = 0;
   virtual void write(table_base& table, record& row, std::span<const std::uint64_t> words) = 0;
   virtual void erase(table_base& table, record& row) = 0;
+  // Called instead of row_of() and write() if a change is of a row that is not there.
+  [[noreturn]] virtual void miss(const table_base& table) = 0;
 };
 
 class loading {

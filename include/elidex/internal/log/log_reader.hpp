@@ -124,6 +124,7 @@ class log_reader {
   std::uint64_t first_segment_behind(std::uint64_t missing) const;
   bool continue_behind_gap(std::uint64_t number);
   void begin(segment&& next);
+  void note_durable(std::uint64_t by_next_header) noexcept;
   std::uint64_t visit_rows(std::uint64_t number,
                            const std::function<bool(const log_entry&)>& visit);
 
@@ -143,9 +144,10 @@ class log_reader {
   std::vector<log_entry> entries_;  // of one batch
 
   // With a running writer.
-  std::optional<segment> current_;   // the newest segment
-  std::uint64_t offset_ = 0;         // in it, behind the last whole batch
-  std::uint64_t durable_group_ = 0;  // by proof
+  std::optional<segment> current_;        // the newest segment
+  std::uint64_t offset_ = 0;              // in it, behind the last whole batch
+  std::uint64_t durable_group_ = 0;       // by proof
+  std::uint64_t next_durable_group_ = 0;  // by the header of the segment behind current_
   std::uint64_t applied_group_ = 0;
   std::uint64_t applied_segment_ = 0;  // of the last batch that was applied
   std::uint64_t applied_end_ = 0;      // offset behind it
