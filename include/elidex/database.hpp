@@ -479,8 +479,8 @@ class basic_database {
     return start_following(std::move(directory));
   }
   // After follow(): applies what the writer has made durable since, while other threads read. A
-  // snapshot has all of a transaction or nothing. Returns the number of changed rows, 0 if there was
-  // nothing. A second call at the same time waits for the first.
+  // snapshot has all of a transaction or nothing. Returns the number of changed rows, 0 if there
+  // was nothing. A second call at the same time waits for the first.
   // Throws std::logic_error without follow(). Throws std::system_error, std::bad_alloc, and:
   //   log_error        left_behind: the writer has removed a file that was not read yet. It does so
   //                    after a checkpoint, if catch_up() was not called for too long. Otherwise as
