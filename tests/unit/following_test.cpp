@@ -356,7 +356,7 @@ TEST(Following, HasNothingThatAPowerFailureTakes) {
     random_numbers random(seed_or(36) + static_cast<u64>(round));
     faulty_disk disk;
     db::storage_options options = short_files;
-    options.segment_bytes = 1024 << random.below(6);
+    options.segment_bytes = std::size_t{1024} << random.below(6);
     auto w = std::make_unique<writer>(disk.directory(), options);
     follower f(disk.directory());
     const u64 last = disk.operations() + random.below(60);
