@@ -306,10 +306,12 @@ void loading::erase(table_base& table, const log_entry& entry) {
 
 void loading::change(table_base& table, const log_entry& entry) {
   record* const row = table.find_by_bytes(entry.key);
-  std::span<const std::uint64_t> before;
-  if (row != nullptr)
-    before = target_ != nullptr ? target_->row_of(*row) : row->read(buffer_).words;
-  if (before.empty()) {
+  const auto words_of = [&](const record& there) {
+    return target_ != nullptr ? target_->row_of(there) : there.read(buffer_).words;
+  };
+  const std::span<const std::uint64_t> before =
+      row != nullptr ? words_of(*row) : std::span<const std::uint64_t>();
+  if (row == nullptr || before.empty()) {
     if (target_ != nullptr) target_->miss(table);
     remember_change(entry);
     return;

@@ -25,15 +25,14 @@ log_reader::log_reader(log_directory& directory, std::uint64_t fingerprint, writ
 
 recovered_log log_reader::read_all() {
   std::vector<segment> segments = open_files();
-  if (checkpoint_) read_checkpoint();
+  if (checkpoint_) read_checkpoint(*checkpoint_);
   read_segments(segments);
   if (whose_ == writer::running) {
     apply_durable();
     checkpoint_.reset();
     checkpoint_seen_ = found_.checkpoint;
     if (!segments.empty()) {
-      current_.emplace(std::move(segments.back()));
-      read_tail();  // finds damage, too
+      read_tail(current_.emplace(std::move(segments.back())));  // finds damage, too
       apply_durable();
     }
   }
@@ -142,8 +141,7 @@ void log_reader::open_checkpoint() {
   first_segment_ = checkpoint_header_.header.first_segment;
 }
 
-void log_reader::read_checkpoint() {
-  const log_input& file = *checkpoint_;
+void log_reader::read_checkpoint(const log_input& file) {
   end_counts seen;
   log_block next;
   for (std::uint64_t offset = file_header_bytes;; offset = next.end()) {
@@ -397,7 +395,7 @@ void log_reader::apply_durable() {
 void log_reader::read_on() {
   while (begin_next_segment()) {
   }
-  if (current_ && !is_full()) read_tail();
+  if (current_ && !is_full()) read_tail(*current_);
   note_durable(next_durable_group_);
 }
 
@@ -435,7 +433,7 @@ bool log_reader::begin_next_segment() {
     // The writer removes a segment that has no block yet if its header cannot be synced, and goes
     // on in the present one.
     if (next->file.size() == file_header_bytes && !has_segment(number + 1)) return false;
-    if (!finish_segment(header)) return false;
+    if (!finish_segment(*current_, header)) return false;
     if (header.durable_group != whole_group_)
       next->file.damaged(0, "groups are missing between this segment and the one before");
   } else {
@@ -446,10 +444,10 @@ bool log_reader::begin_next_segment() {
 }
 
 // Reads the present segment up to its end. Returns false if it ended early (read_batches()).
-bool log_reader::finish_segment(const file_header& next) {
+bool log_reader::finish_segment(segment& present, const file_header& next) {
   const std::uint64_t limit = next.previous_bytes;
   const auto is_behind = [&](std::uint64_t number, std::uint64_t end) {
-    return number == current_->number && end > limit;
+    return number == present.number && end > limit;
   };
   bool lost = is_behind(applied_segment_, applied_end_);
   for (; !waiting_.empty() && is_behind(waiting_.back().segment, waiting_.back().end);
@@ -459,23 +457,23 @@ bool log_reader::finish_segment(const file_header& next) {
     lost |= waiting_.back().group <= durable_group_;
   }
   if (lost)
-    current_->file.damaged(limit,
-                           "the next segment says that it ends here, but later groups had "
-                           "been synced");
+    present.file.damaged(limit,
+                         "the next segment says that it ends here, but later groups had "
+                         "been synced");
   durable_group_ = std::max(durable_group_, next.durable_group);
-  current_->file.look_again();
-  if (limit > current_->file.size())
-    current_->file.damaged(current_->file.size(), "it is shorter than the next segment says");
+  present.file.look_again();
+  if (limit > present.file.size())
+    present.file.damaged(present.file.size(), "it is shorter than the next segment says");
   // A note behind the limit, that a batch is durable, may have been lost without harm.
   if (offset_ >= limit) return true;
-  offset_ = read_batches(*current_, offset_, limit);
+  offset_ = read_batches(present, offset_, limit);
   if (offset_ == limit) return true;
   if (is_full()) return false;
-  current_->file.damaged(offset_, "no whole batch lies there");
+  present.file.damaged(offset_, "no whole batch lies there");
 }
 
-void log_reader::read_tail() {
-  log_input& file = current_->file;
+void log_reader::read_tail(segment& present) {
+  log_input& file = present.file;
   file.look_again();
   const std::uint64_t size = file.size();
   if (size == tried_size_) return;
@@ -485,16 +483,16 @@ void log_reader::read_tail() {
   const bool is_short = size - offset_ <= long_bytes;
   const bool has_doubled = size - offset_ >= 2 * (std::max(tried_size_, offset_) - offset_);
   if (!is_short && !has_paused && !has_doubled) return;
-  offset_ = read_batches(*current_, offset_, size);
+  offset_ = read_batches(present, offset_, size);
   if (is_full()) return;
   tried_size_ = size;
   if (offset_ == size || size == searched_size_) return;
   searched_size_ = size;
-  const std::uint64_t synced = blocks_behind(file, current_->parsed, offset_).synced;
+  const std::uint64_t synced = blocks_behind(file, present.parsed, offset_).synced;
   if (synced <= whole_group_) return;
   file.look_again();
-  offset_ = read_batches(*current_, offset_, file.size());
-  if (whole_group_ < synced && !is_full()) damaged_end(*current_, offset_, synced);
+  offset_ = read_batches(present, offset_, file.size());
+  if (whole_group_ < synced && !is_full()) damaged_end(present, offset_, synced);
 }
 
 // A checkpoint of the writer removes the segments before its first one. Returns the first segment
@@ -523,7 +521,7 @@ bool log_reader::continue_behind_gap(std::uint64_t number) {
     return waiting_.empty() || waiting_.back().group <= durable_group_;
   };
   if (current_ && all_are_durable()) {
-    read_tail();
+    read_tail(*current_);
     log_input file(directory_, name_of(file_kind::segment, number));
     const parsed_file_header parsed = read_header(file, file_kind::segment);
     if (is_being_made(file, parsed, number)) return false;

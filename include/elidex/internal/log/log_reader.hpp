@@ -101,7 +101,7 @@ class log_reader {
   std::vector<segment> open_files_once();
   std::vector<std::uint64_t> list_files();
   void open_checkpoint();
-  void read_checkpoint();
+  void read_checkpoint(const log_input& file);
   template <class Reader>
   void apply_rows(const log_input& file, const log_block& rows, Reader payload);
 
@@ -119,8 +119,8 @@ class log_reader {
   void keep(batch&& one);
   bool has_segment(std::uint64_t number) const;
   bool begin_next_segment();
-  bool finish_segment(const file_header& next);
-  void read_tail();
+  bool finish_segment(segment& present, const file_header& next);
+  void read_tail(segment& present);
   std::uint64_t first_segment_behind(std::uint64_t missing) const;
   bool continue_behind_gap(std::uint64_t number);
   void begin(segment&& next);
