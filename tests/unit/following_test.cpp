@@ -13,7 +13,6 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -543,31 +542,33 @@ TEST(Following, AppliesAGiantBatch) {
 TEST(Following, SaysThatATableWasDroppedAndMadeAgain) {
   for (const bool sees_both : {true, false}) {
     faulty_disk disk;
-    const auto write = [&](std::string_view others, u64 key) {
+    const auto write_both = [&](u64 key) {
       notebook w;
-      database::table<u64, note>* more = nullptr;
-      if (others == "dropped") {
-        w.db.drop_table("others");
-      } else {
-        more = &w.db.create_table<u64, note>("others");
-      }
+      auto& more = w.db.create_table<u64, note>("others");
       w.db.open(disk.directory(), short_files);
       w.db.transact([&](auto& t) {
         t.upsert(w.notes, key, note{});
-        if (more != nullptr) t.upsert(*more, key, note{});
+        t.upsert(more, key, note{});
       });
       w.db.close();
     };
-    write("there", 1);
+    const auto drop_one = [&](u64 key) {
+      notebook w;
+      w.db.drop_table("others");
+      w.db.open(disk.directory(), short_files);
+      w.db.transact([&](auto& t) { t.upsert(w.notes, key, note{}); });
+      w.db.close();
+    };
+    write_both(1);
     follower without(disk.directory());
     notebook f;
     auto& others = f.db.create_table<u64, note>("others");
     f.db.follow(disk.directory());
-    write("dropped", 2);
+    drop_one(2);
     if (sees_both) {
       EXPECT_THROW(f.db.catch_up(), db::schema_mismatch);
     }
-    write("made again", 3);
+    write_both(3);
     EXPECT_THROW(f.db.catch_up(), db::schema_mismatch);
     std::size_t rows_there = 0;
     f.db.read_only([&](auto& t) { t.scan(others, all, [&](u64, const note&) { ++rows_there; }); });
