@@ -152,7 +152,7 @@ class transaction : private transaction_context, public table_scans<transaction>
   bool erase(Table& table, const Key& key) {
     check_is_ours(table);
     const auto [r, words] = find_row(table, argument<Table>(key), true);
-    if (words.empty()) return false;
+    if (r == nullptr || words.empty()) return false;
     make_room();
     if (write* const mine = own(*r)) {
       overwrite(*mine, {});
