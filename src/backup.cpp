@@ -15,18 +15,6 @@
 namespace elidex::internal {
 namespace {
 
-// Returns the numbers of the files of a kind, ascending.
-std::vector<std::uint64_t> numbers_in(log_directory& directory, file_kind kind) {
-  std::error_code error;
-  std::vector<std::uint64_t> numbers;
-  for (const std::string& name : directory.names(error)) {
-    if (const auto number = number_of(kind, name)) numbers.push_back(*number);
-  }
-  throw_if(error, "list", "the log directory");
-  std::sort(numbers.begin(), numbers.end());
-  return numbers;
-}
-
 std::vector<std::string> files_in(log_directory& directory) {
   std::error_code error;
   std::vector<std::string> names = directory.names(error);
@@ -262,10 +250,9 @@ void check_groups_follow(log_directory& from, const std::vector<std::uint64_t>& 
                          log_directory& copy) {
   const std::vector<std::uint64_t> checkpoints = numbers_in(copy, file_kind::checkpoint);
   if (checkpoints.empty()) return;
-  const log_input file(copy, name_of(file_kind::checkpoint, checkpoints.back()));
-  const std::uint64_t seen = end_of({checkpoints.back(), log_input(copy, file.name()),
-                                     read_header(file, file_kind::checkpoint)})
-                                 .last_group;
+  log_input file(copy, name_of(file_kind::checkpoint, checkpoints.back()));
+  const parsed_file_header its_header = read_header(file, file_kind::checkpoint);
+  const std::uint64_t seen = end_of({checkpoints.back(), std::move(file), its_header}).last_group;
   for (std::size_t i = 1; i < numbers.size(); ++i) {  // the copy has the first one
     const log_input segment(from, name_of(file_kind::segment, numbers[i]));
     const parsed_file_header parsed = read_header(segment, file_kind::segment);

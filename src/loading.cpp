@@ -247,6 +247,7 @@ void loading::meet(const log_entry& entry) {
     return;
   }
   std::erase(skipped_, numbers.number);
+  std::erase(unknown_, numbers.number);
   // The index that a follower reads was dropped, or the table was dropped and made again.
   if (target_ != nullptr && was_finished) changed(said.name);
   table_base& its = table_for(*found, said, in_directory);

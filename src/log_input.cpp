@@ -7,6 +7,17 @@
 
 namespace elidex::internal {
 
+std::vector<std::uint64_t> numbers_in(log_directory& directory, file_kind kind) {
+  std::error_code error;
+  std::vector<std::uint64_t> numbers;
+  for (const std::string& name : directory.names(error)) {
+    if (const auto number = number_of(kind, name)) numbers.push_back(*number);
+  }
+  if (error) throw std::system_error(error, "elidex: cannot list the log directory");
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
 log_input::log_input(log_directory& directory, std::string name) : name_(std::move(name)) {
   std::error_code error;
   file_ = directory.open(name_, error);

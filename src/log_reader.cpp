@@ -52,13 +52,12 @@ std::vector<log_reader::segment> log_reader::open_files() {
     try {
       std::vector<segment> opened = open_files_once();
       // A checkpoint that was finished meanwhile may have other columns than the files opened here.
-      const std::uint64_t opened_checkpoint = std::exchange(found_.checkpoint, 0);
-      list_files();
-      if (std::exchange(found_.checkpoint, opened_checkpoint) == opened_checkpoint) return opened;
+      const std::vector<std::uint64_t> now = numbers_in(directory_, file_kind::checkpoint);
+      if ((now.empty() ? 0 : now.back()) == found_.checkpoint) return opened;
     } catch (const std::system_error& gone) {
-      if (gone.code() != std::errc::no_such_file_or_directory || attempt == attempts_max) throw;
+      if (gone.code() != std::errc::no_such_file_or_directory || attempt >= attempts_max) throw;
     } catch (const log_error& gap) {
-      if (gap.problem() != log_problem::damaged || attempt == attempts_max) throw;
+      if (gap.problem() != log_problem::damaged || attempt >= attempts_max) throw;
     }
     checkpoint_.reset();
     found_ = {};
@@ -246,12 +245,7 @@ void log_reader::damaged_end(const segment& from, std::uint64_t end, std::uint64
 std::uint64_t log_reader::read_batches(const segment& from, std::uint64_t begin,
                                        std::uint64_t limit) {
   std::uint64_t whole = begin;
-  batch now{.segment = from.number,
-            .begin = 0,
-            .end = 0,
-            .previous_group = 0,
-            .group = 0,
-            .payloads = {}};
+  batch now{.segment = from.number};
   end_counts seen;
   log_block next;
   for (std::uint64_t offset = whole; read_block(from.file, offset, limit, from.parsed, next);
@@ -295,12 +289,7 @@ std::uint64_t log_reader::read_batches(const segment& from, std::uint64_t begin,
         return whole;
       }
     }
-    now = {.segment = from.number,
-           .begin = 0,
-           .end = 0,
-           .previous_group = 0,
-           .group = 0,
-           .payloads = {}};
+    now = {.segment = from.number};
     seen = {};
   }
   return whole;
@@ -422,7 +411,7 @@ bool log_reader::begin_next_segment() {
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::no_such_file_or_directory) throw;
     const std::uint64_t later = first_segment_behind(number);
-    return later != 0 && continue_behind_gap(later);
+    return later != 0 && continue_behind_gap(number, later);
   }
   if (is_being_made(next->file, next->parsed, number)) return false;
   check_whole_header(next->file, next->parsed, number, fingerprint_);
@@ -501,39 +490,32 @@ void log_reader::read_tail(segment& present) {
 std::uint64_t log_reader::first_segment_behind(std::uint64_t missing) const {
   std::uint64_t later = 0;
   for (int list = 0; list < 2; ++list) {
-    std::error_code error;
-    const std::vector<std::string> names = directory_.names(error);
-    if (error) throw std::system_error(error, "elidex: cannot list the log directory");
-    later = 0;
-    for (const std::string& name : names) {
-      const std::uint64_t number = number_of(file_kind::segment, name).value_or(0);
-      if (number == missing) return 0;
-      if (number > missing && (later == 0 || number < later)) later = number;
-    }
-    if (later == 0) return 0;
+    const std::vector<std::uint64_t> numbers = numbers_in(directory_, file_kind::segment);
+    const auto found = std::lower_bound(numbers.begin(), numbers.end(), missing);
+    if (found == numbers.end() || *found == missing) return 0;
+    later = *found;
   }
   return later;
 }
 
 // Begins a segment behind removed ones, which is right if these had no batch.
-bool log_reader::continue_behind_gap(std::uint64_t number) {
-  const auto all_are_durable = [this] {
-    return waiting_.empty() || waiting_.back().group <= durable_group_;
-  };
-  if (current_ && all_are_durable()) {
+bool log_reader::continue_behind_gap(std::uint64_t missing, std::uint64_t number) {
+  // A power failure may have taken a batch that waits for its proof, and a later batch may have the
+  // same group.
+  const bool all_are_durable = waiting_.empty() || waiting_.back().group <= durable_group_;
+  if (current_ && all_are_durable) {
     read_tail(*current_);
     log_input file(directory_, name_of(file_kind::segment, number));
     const parsed_file_header parsed = read_header(file, file_kind::segment);
     if (is_being_made(file, parsed, number)) return false;
     check_whole_header(file, parsed, number, fingerprint_);
-    if (parsed.header.durable_group == whole_group_ && all_are_durable()) {
+    if (parsed.header.durable_group == whole_group_) {
       begin(segment{number, std::move(file), parsed});
       return true;
     }
   }
   throw log_error(log_problem::left_behind,
-                  "elidex: the writer has removed " +
-                      name_of(file_kind::segment, current_ ? current_->number + 1 : number - 1) +
+                  "elidex: the writer has removed " + name_of(file_kind::segment, missing) +
                       " before it was read (expected: follow the directory with another database)");
 }
 
@@ -547,12 +529,8 @@ void log_reader::begin(segment&& next) {
 bool log_reader::visit_newer_checkpoint(const std::function<bool(const log_entry&)>& visit,
                                         std::uint64_t& first_group) {
   for (std::uint64_t gone = 0;;) {
-    std::error_code error;
-    const std::vector<std::string> names = directory_.names(error);
-    if (error) throw std::system_error(error, "elidex: cannot list the log directory");
-    std::uint64_t newest = 0;
-    for (const std::string& name : names)
-      newest = std::max(newest, number_of(file_kind::checkpoint, name).value_or(0));
+    const std::vector<std::uint64_t> numbers = numbers_in(directory_, file_kind::checkpoint);
+    const std::uint64_t newest = numbers.empty() ? 0 : numbers.back();
     if (newest <= checkpoint_seen_) return false;
     try {
       first_group = visit_rows(newest, visit);

@@ -330,11 +330,14 @@ int verify_command(const database_flags& flags) {
   return 0;
 }
 
+void check_copy(const std::string& copy, const char* expected) {
+  if (fs::exists(copy) && !fs::is_empty(copy))
+    refuse("TO", copy, "exists and is not empty", expected);
+}
+
 // Copies the files while a lock keeps writers out.
 void copy_directory(const std::string& directory, const std::string& copy) {
-  if (fs::exists(copy) && !fs::is_empty(copy))
-    refuse("TO", copy, "exists and is not empty",
-           "a directory that does not exist yet, or --update for a copy of DIR");
+  check_copy(copy, "a directory that does not exist yet, or --update for a copy of DIR");
   const auto from = internal::open_log_directory(directory, internal::directory_use::read);
   const auto to = internal::open_log_directory(copy);
   std::error_code error;
@@ -370,8 +373,7 @@ int backup_command(const database_flags& flags) {
 
 int restore_command(const database_flags& flags) {
   check_directory(flags.directory);
-  if (fs::exists(flags.to) && !fs::is_empty(flags.to))
-    refuse("TO", flags.to, "exists and is not empty", "a directory that does not exist yet");
+  check_copy(flags.to, "a directory that does not exist yet");
   const std::uint64_t wanted = parse_count("--group", flags.group, 0, internal::whole_file);
   const std::uint64_t group = db::restore(flags.directory, flags.to, wanted);
   print(flags.to + ": the state after group " + std::to_string(group) + "\n");

@@ -129,14 +129,14 @@
 // disk.
 //
 // fork(): a child has its own copy of the database. What the child may do depends on the level:
-//   memory, none  The child may use and destroy the copy if no other thread was inside a call of a
-//                 transaction or of the database when the process forked. A thread that was running
-//                 the function of a transact() or read_only() does not count as inside. Its pin and
-//                 snapshot end in the child. Under two-phase locking, its row locks do not: a
-//                 transaction of the child that needs one of these rows retries forever. If the
-//                 thread was a deadlock victim whose turn had come to run again, its turn does not
-//                 end either. A victim in the child then waits for the whole time of wait_for()
-//                 before it runs again.
+//   memory, none  Also after follow(). The child may use and destroy the copy if no other thread
+//                 was inside a call of a transaction or of the database when the process forked. A
+//                 thread that was running the function of a transact() or read_only() does not
+//                 count as inside. Its pin and snapshot end in the child. Under two-phase locking,
+//                 its row locks do not: a transaction of the child that needs one of these rows
+//                 retries forever. If the thread was a deadlock victim whose turn had come to run
+//                 again, its turn does not end either. A victim in the child then waits for the
+//                 whole time of wait_for() before it runs again.
 //   async, sync   The log, its files and the directory's lock belong to the parent. In the child
 //                 transact(), create_table(), wait_durable(), checkpoint(), backup(),
 //                 update_backup() and close() throw db::forked_child at once. A transact() that

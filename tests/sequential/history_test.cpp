@@ -382,7 +382,7 @@ TEST(UpdatedBackup, RefusesWhatIsNoCopy) {
   EXPECT_TRUE(refused(torn));
   EXPECT_EQ(code_thrown_by([&] { c.db.update_backup("/nothing/is here"); }),
             std::errc::no_such_file_or_directory);
-  // The log goes on, and its beginning goes.
+  // The log continues, and a checkpoint removes its beginning.
   faulty_disk late;
   c.db.backup(late.private_directory());
   for (int i = 0; i < 100; ++i) {

@@ -1,5 +1,5 @@
 // A database that follows a directory: it has what the writer has made durable, whole transactions
-// of it, and says so when it cannot go on.
+// of it, and says so when it cannot continue.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "elidex/database.hpp"
+#include "support/comes_true.hpp"
 #include "support/faulty_directory.hpp"
 #include "support/random_seed.hpp"
 
@@ -119,16 +120,6 @@ struct follower : notebook {
   explicit follower(std::unique_ptr<log_directory> directory) { db.follow(std::move(directory)); }
   std::int64_t total() { return total_of(all_rows()); }
 };
-
-template <class Condition>
-bool comes_true(Condition&& condition) {
-  const auto until = std::chrono::steady_clock::now() + 60s;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
 
 // Whether the follower reaches the writer's rows.
 bool catches_up(follower& f, writer& w) {
@@ -349,7 +340,7 @@ TEST(Following, SaysThatItIsLeftBehind) {
   EXPECT_TRUE(catches_up(again, w));
 }
 
-// The writer's machine loses power: what the follower has is there afterwards, and it goes on.
+// The writer's machine loses power. What the follower has is there afterwards.
 TEST(Following, HasNothingThatAPowerFailureTakes) {
   for (int round = 0; round < repetitions(60); ++round) {
     random_numbers random(seed_or(36) + static_cast<u64>(round));
@@ -462,7 +453,7 @@ TEST(Following, SaysThatAnIndexIsMissing) {
   w.db.open(disk.directory(), short_files);
   w.db.transact([&](auto& t) { indexed.insert(t, 2, note{9, "", {}}); });
   w.db.close();
-  // A follower that does not have the index goes on.
+  // A follower that does not have the index continues.
   EXPECT_EQ(f.db.catch_up(), 1U);
   EXPECT_EQ(f.all_rows().size(), 2U);
 
@@ -573,7 +564,7 @@ TEST(Following, SaysThatATableWasDroppedAndMadeAgain) {
     std::size_t rows_there = 0;
     f.db.read_only([&](auto& t) { t.scan(others, all, [&](u64, const note&) { ++rows_there; }); });
     EXPECT_EQ(rows_there, 1U);
-    // It matters to nobody else.
+    // A follower that does not read the table continues.
     without.db.catch_up();
     EXPECT_EQ(without.all_rows().size(), 3U);
   }
@@ -593,7 +584,7 @@ TEST(Following, SaysThatTheWriterHasNoSuchIndex) {
   EXPECT_TRUE(f.all_rows().empty());
 }
 
-// The writer makes the next segment, cannot sync its header, removes it, and goes on in this one.
+// The writer makes the next segment, cannot sync its header, removes it, and continues here.
 TEST(Following, StaysInASegmentThatGoesOn) {
   faulty_disk disk;
   db::storage_options options = short_files;

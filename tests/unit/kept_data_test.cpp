@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "elidex/database.hpp"
+#include "support/comes_true.hpp"
 #include "support/faulty_directory.hpp"
 #include "support/random_seed.hpp"
 #include "support/thrown_code.hpp"
@@ -87,16 +88,6 @@ struct bank {
 
 std::int64_t total_of(const std::string& directory) {
   return bank(directory, {.level = db::durability::none}).total();
-}
-
-template <class Condition>
-bool comes_true(Condition&& condition) {
-  const auto until = std::chrono::steady_clock::now() + 60s;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
 }
 
 std::uint64_t bytes_of(const std::string& directory) {

@@ -54,7 +54,8 @@ std::string describe_for_catalog(const table_base& table);
 class row_target {
  public:
   virtual ~row_target() = default;
-  // The row as the earlier entries have left it. Empty: there is none. Valid until the next call.
+  // The row as the earlier entries have left it. Empty if there is no row. Valid until the next
+  // call.
   virtual std::span<const std::uint64_t> row_of(const record& row) = 0;
   virtual void write(table_base& table, record& row, std::span<const std::uint64_t> words) = 0;
   virtual void erase(table_base& table, record& row) = 0;
@@ -102,7 +103,8 @@ class loading {
   // that operator() got for the table of that number. Returns the number. Tables whose rows are
   // skipped do not matter.
   std::uint32_t check_unchanged(const log_entry& of_catalog, bool is_of_checkpoint) const;
-  // Skips the rows of a table that a checkpoint's catalog has, if nobody wants them.
+  // Skips the rows of a table in a checkpoint's catalog if the program does not have the table, and
+  // there is no `make`.
   void skip_if_unknown(const log_entry& of_catalog);
   // Throws schema_mismatch if the sorted numbers of a checkpoint's catalog lack a table that was
   // declared in a group before `first_group`.

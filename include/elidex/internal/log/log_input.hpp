@@ -14,11 +14,15 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "elidex/internal/log/log_files.hpp"
 #include "elidex/internal/log/log_format.hpp"
 
 namespace elidex::internal {
+
+// Returns the numbers of a directory's files of one kind, ascending.
+std::vector<std::uint64_t> numbers_in(log_directory& directory, file_kind kind);
 
 class log_input {
  public:

@@ -89,12 +89,12 @@ class log_reader {
   };
   // A whole batch that has not been applied.
   struct batch {
-    std::uint64_t segment;
-    std::uint64_t begin;  // offset of its end block, for messages
-    std::uint64_t end;    // offset behind it
-    std::uint64_t previous_group;
-    std::uint64_t group;
-    std::vector<byte_buffer> payloads;
+    std::uint64_t segment = 0;
+    std::uint64_t begin = 0;  // offset of its end block, for messages
+    std::uint64_t end = 0;    // offset behind it
+    std::uint64_t previous_group = 0;
+    std::uint64_t group = 0;
+    std::vector<byte_buffer> payloads{};
   };
 
   std::vector<segment> open_files();
@@ -122,7 +122,7 @@ class log_reader {
   bool finish_segment(segment& present, const file_header& next);
   void read_tail(segment& present);
   std::uint64_t first_segment_behind(std::uint64_t missing) const;
-  bool continue_behind_gap(std::uint64_t number);
+  bool continue_behind_gap(std::uint64_t missing, std::uint64_t number);
   void begin(segment&& next);
   void note_durable(std::uint64_t by_next_header) noexcept;
   std::uint64_t visit_rows(std::uint64_t number,

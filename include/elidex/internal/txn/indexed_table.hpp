@@ -102,16 +102,9 @@ struct index_access {
   static bool is_new(const Database& db) {
     return db.storage_ == nullptr && !db.has_begun();
   }
-  // Returns an unfinished table. It may be one that was dropped.
+  // Creates an unfinished table.
   template <class Table, class Database>
   static Table& create(Database& db, std::string name) {
-    {
-      const std::lock_guard guard(db.tables_mutex_);
-      for (const auto& one : db.tables_) {
-        if (one->name() != name || !one->is_unfinished()) continue;
-        if (auto* const found = dynamic_cast<Table*>(one.get())) return *found;
-      }
-    }
     return db.template add_as<Table>(true, std::move(name));
   }
   template <class Database>
@@ -181,8 +174,8 @@ class indexed_table {
   // duplicate_key if two rows have one value of a unique index, and leaves the directory as it was.
   // Throws std::logic_error at once in a transaction of the calling thread, or after follow(), and
   // what create_table() throws. It has added nothing then. Otherwise it waits for all running
-  // transactions. If it throws after that, there is no index, but only an index of this table can
-  // have the name:
+  // transactions. If it throws after that, there is no index, but only add_index() of this
+  // indexed_table can use the name:
   //   duplicate_key      two rows have one value of a unique index. Until then, transactions that
   //                      write one of them may have thrown it
   //   std::system_error  the log failed
@@ -200,7 +193,7 @@ class indexed_table {
   }
 
   // Drops an index. Other threads may use the indexed table meanwhile. A later use of the handle
-  // throws std::logic_error. The name can be used again, by add_index() of this table. Waits for
+  // throws std::logic_error. add_index() of this indexed_table can use the name again. Waits for
   // all running transactions. Throws std::logic_error in a transaction of the calling thread, or
   // for an index of another indexed_table, and std::system_error if the log failed.
   template <class Value>
@@ -208,8 +201,10 @@ class indexed_table {
     index_access::check_may_change(db_, "drop_index()");
     const std::lock_guard guard(changing_);
     const index& dropped = index_behind(in);
+    dropped_.reserve(dropped_.size() + 1);
     index_access::set_unfinished(db_, *dropped.entries, true);
     take_off(dropped);
+    dropped_.push_back(dropped.entries);
     erase_entries(*dropped.entries);
   }
 
@@ -320,8 +315,9 @@ class indexed_table {
     index_access::check_may_change(db_, "add_index()");
     const std::lock_guard guard(changing_);
     const bool is_new = index_access::is_new(db_);
+    dropped_.reserve(dropped_.size() + 1);
     index_table& entries = is_new ? db_.template create_table<std::string, entry>(std::move(name))
-                                  : index_access::create<index_table>(db_, std::move(name));
+                                  : unfinished_table(std::move(name));
     const definition what{&entries,
                           [value_of = std::move(value_of)](key_argument key, const row_type& row) {
                             return ordered_key().add(Value(value_of(key, row))).take();
@@ -330,11 +326,25 @@ class indexed_table {
     index& added = indexes_.emplace_back(what);
     // The indexed_table may be gone when open() fills the index.
     entries.set_indexed(table_, [&table = table_, what] { fill(table, what); });
-    if (!is_new) erase_entries(entries);  // of an index of this name that was dropped
-    put_on(added);
-    if (!is_new || !index_access::is_new(db_)) build(added);
+    try {
+      if (!is_new) erase_entries(entries);  // that the drop of an index has left
+      put_on(added);
+      if (!is_new || !index_access::is_new(db_)) build(added);
+    } catch (...) {
+      dropped_.push_back(&entries);
+      throw;
+    }
     added.complete.store(true);
     return index_of<Value>(entries);
+  }
+  // Returns a new table, or one of this name that is no longer in use.
+  index_table& unfinished_table(std::string name) {
+    const auto found = std::find_if(dropped_.begin(), dropped_.end(),
+                                    [&](const index_table* one) { return one->name() == name; });
+    if (found == dropped_.end()) return index_access::create<index_table>(db_, std::move(name));
+    index_table& entries = **found;
+    dropped_.erase(found);
+    return entries;
   }
 
   // The list of indexes is replaced as a whole. A transaction that has begun with the former list
@@ -595,6 +605,7 @@ class indexed_table {
   std::mutex changing_;
   std::deque<index> indexes_;  // under changing_, as the next one
   std::vector<std::unique_ptr<const index_list>> lists_;
+  std::vector<index_table*> dropped_;  // the entries of indexes that are no longer there
   const index_list none_;
   std::atomic<const index_list*> list_{&none_};
 };
