@@ -490,9 +490,9 @@ TEST(Following, HasAnIndexThatTheWriterAdds) {
   db::indexed_table there(f.db, f.notes);
   const auto same = there.add_index<std::int64_t>("by balance", by_balance);
   const auto found = [&] {
-    std::size_t rows = 0;
-    f.db.read_only([&](auto& t) { there.find(t, same, 3, [&](u64, const note&) { ++rows; }); });
-    return rows;
+    std::size_t rows_there = 0;
+    f.db.read_only([&](auto& t) { there.find(t, same, 3, [&](u64, const note&) { ++rows_there; }); });
+    return rows_there;
   };
   f.db.follow(disk.directory());
   w.db.transact([&](auto& t) { indexed.insert(t, 1000, note{3, "", {}}); });
