@@ -179,7 +179,7 @@ TEST(History, AGapIsNamed) {
 TEST(History, TheFilesAreListed) {
   faulty_disk disk;
   random_numbers random(seed_or(45));
-  const std::vector<state> states = write_history(disk, random);
+  write_history(disk, random);
   const std::vector<kept_file> files = kept_files(*disk.directory(), log_fingerprint);
   u64 next = 0;
   for (const kept_file& one : files) {
@@ -188,7 +188,9 @@ TEST(History, TheFilesAreListed) {
     EXPECT_GE(one.first_group, next);
     next = one.last_group;
   }
-  EXPECT_GE(next, states.back().group);
+  // Not what wait_durable() said last: a group in which nothing was committed is durable, but in no file.
+  faulty_disk copy;
+  EXPECT_EQ(next, restore_to(disk, whole_file, copy));
 }
 
 TEST(History, DamageIsNamed) {
