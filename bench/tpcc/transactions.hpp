@@ -20,6 +20,8 @@
 #include <charconv>
 #include <cstdint>
 #include <optional>
+#include <ranges>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -96,6 +98,51 @@ struct new_order_answer {
   std::array<char, lines_max> brand{};  // 'B' where item and stock are "ORIGINAL", otherwise 'G'
 };
 
+// Takes the items out of stock. Fills the order's lines, their amounts and brands, and returns the
+// sum of the amounts.
+template <class Database>
+money take_from_stock(auto& t, company<Database>& in, const new_order_request& request,
+                      std::array<order_line, lines_max>& lines, new_order_answer& answer) {
+  std::array<std::uint64_t, lines_max> of_items;
+  std::array<std::uint64_t, lines_max> of_stocks;
+  for (std::uint32_t l = 0; l < request.lines; ++l) {
+    of_items[l] = item_key(request.of[l].item);
+    of_stocks[l] = stock_key(request.of[l].supplier, request.of[l].item);
+  }
+  const auto original = [](std::string_view data) {
+    return data.find("ORIGINAL") != std::string_view::npos;
+  };
+  money sum = 0;
+  std::array<bool, lines_max> is_original;
+  const std::size_t items = t.multi_get(
+      in.items, std::span(of_items.data(), request.lines), [&](std::size_t l, const item& good) {
+        const auto& asked = request.of[l];
+        order_line& line = lines[l];
+        line.item = asked.item;
+        line.supplier = asked.supplier;
+        line.quantity = asked.quantity;
+        line.amount = answer.amounts[l] = asked.quantity * good.price;
+        sum += line.amount;
+        is_original[l] = original(good.data.view());
+      });
+  // Only the last item may be an unused one. The stocks of the others change before the
+  // transaction rolls back.
+  const std::size_t stocks =
+      t.multi_update(in.stocks, std::span(of_stocks.data(), items), [&](std::size_t l, stock& row) {
+        const auto& asked = request.of[l];
+        const auto wanted = static_cast<std::int32_t>(asked.quantity);
+        row.quantity += row.quantity >= wanted + 10 ? -wanted : 91 - wanted;
+        row.ytd += asked.quantity;
+        ++row.orders;
+        if (asked.supplier != request.at.warehouse) ++row.remote_orders;
+        lines[l].district_info = row.district_info[request.at.district - 1];
+        answer.brand[l] = is_original[l] && original(row.data.view()) ? 'B' : 'G';
+      });
+  if (stocks != items) throw missing_row("stock");
+  if (items != request.lines) throw unused_item();
+  return sum;
+}
+
 template <class Database>
 new_order_answer new_order(auto& t, company<Database>& in, const new_order_request& request) {
   new_order_answer answer;
@@ -105,33 +152,10 @@ new_order_answer new_order(auto& t, company<Database>& in, const new_order_reque
   made.entered = request.entered;
   made.lines = request.lines;
   made.all_local = 1;
-  money sum = 0;
   for (std::uint32_t l = 0; l < request.lines; ++l) {
-    const auto& asked = request.of[l];
-    const auto good = t.get(in.items, item_key(asked.item));
-    if (!good) throw unused_item();
-    order_line& line = lines[l];
-    line.item = asked.item;
-    line.supplier = asked.supplier;
-    line.quantity = asked.quantity;
-    line.amount = answer.amounts[l] = asked.quantity * good->price;
-    sum += line.amount;
-    const bool local = asked.supplier == request.at.warehouse;
-    if (!local) made.all_local = 0;
-    const bool there = t.update(in.stocks, stock_key(asked.supplier, asked.item), [&](stock& row) {
-      const auto wanted = static_cast<std::int32_t>(asked.quantity);
-      row.quantity += row.quantity >= wanted + 10 ? -wanted : 91 - wanted;
-      row.ytd += asked.quantity;
-      ++row.orders;
-      if (!local) ++row.remote_orders;
-      line.district_info = row.district_info[request.at.district - 1];
-      const auto original = [](std::string_view data) {
-        return data.find("ORIGINAL") != std::string_view::npos;
-      };
-      answer.brand[l] = original(good->data.view()) && original(row.data.view()) ? 'B' : 'G';
-    });
-    if (!there) throw missing_row("stock");
+    if (request.of[l].supplier != request.at.warehouse) made.all_local = 0;
   }
+  const money sum = take_from_stock(t, in, request, lines, answer);
   auto buyer = t.get(in.customers, customer_key(request.at, request.customer));
   const std::int32_t discount = present_row(buyer, "customer").discount;
 
@@ -296,14 +320,16 @@ std::uint32_t deliver(auto& t, company<Database>& in, const delivery_request& re
         is = row;
       }))
     throw missing_row("order");
+  std::array<std::uint64_t, lines_max> lines;
+  const std::uint32_t many = std::min<std::uint32_t>(is.lines, lines_max);
+  for (std::uint32_t l = 0; l < many; ++l) lines[l] = order_line_key(at, oldest, l + 1);
   money sum = 0;
-  for (std::uint32_t l = 1; l <= is.lines; ++l) {
-    if (!t.update(in.order_lines, order_line_key(at, oldest, l), [&](order_line& row) {
-          row.delivered = request.when;
-          sum += row.amount;
-        }))
-      throw missing_row("order line");
-  }
+  const std::size_t there = t.multi_update(in.order_lines, std::span(lines.data(), many),
+                                           [&](std::size_t, order_line& row) {
+                                             row.delivered = request.when;
+                                             sum += row.amount;
+                                           });
+  if (there != is.lines) throw missing_row("order line");
   if (!t.update(in.customers, customer_key(at, is.customer), [&](customer& row) {
         row.balance += sum;
         ++row.deliveries;
@@ -341,11 +367,14 @@ std::uint32_t stock_level(auto& t, company<Database>& in, const stock_level_requ
   const auto begin = items.begin();
   std::sort(begin, begin + static_cast<std::ptrdiff_t>(many));
   const auto end = std::unique(begin, begin + static_cast<std::ptrdiff_t>(many));
+  const auto keys = std::ranges::subrange(begin, end) | std::views::transform([&](std::uint32_t i) {
+                      return stock_key(request.at.warehouse, i);
+                    });
   std::uint32_t low = 0;
-  for (auto one = begin; one != end; ++one) {
-    auto there = t.get(in.stocks, stock_key(request.at.warehouse, *one));
-    if (present_row(there, "stock").quantity < request.threshold) ++low;
-  }
+  const std::size_t there = t.multi_get(in.stocks, keys, [&](std::size_t, const stock& row) {
+    if (row.quantity < request.threshold) ++low;
+  });
+  if (there != std::size_t(std::distance(begin, end))) throw missing_row("stock");
   return low;
 }
 

@@ -86,6 +86,37 @@ TYPED_TEST(TransactionMisuse, UpdatesFunctionThrows) {
       "and commit");
 }
 
+TYPED_TEST(TransactionMisuse, FunctionsForSeveralKeysThrow) {
+  this->store.transact([&](auto& t) {
+    EXPECT_THROW(t.multi_update(this->accounts, std::array{1, 2, 3},
+                                [](std::size_t i, account& row) {
+                                  row.balance = 99;
+                                  if (i == 1) throw thrown_by_callback();
+                                }),
+                 thrown_by_callback);
+    EXPECT_THROW(t.multi_get(this->accounts, std::array{1, 2},
+                             [](std::size_t, const account&) { throw thrown_by_callback(); }),
+                 thrown_by_callback);
+    EXPECT_EQ(t.get(this->accounts, 1)->balance, 99);
+  });
+  EXPECT_EQ(this->balance(1), 99);
+  EXPECT_EQ(this->balance(2), 10);
+  EXPECT_EQ(this->balance(3), 10);
+  misuse_row(this->named("multi_update"), misuse::callback_throws,
+             "the exception comes out; earlier rows stay changed, this row and later ones do not "
+             "change; a transaction that catches it may continue and commit");
+  misuse_row(this->named("multi_get"), misuse::callback_throws,
+             "the exception comes out; a transaction that catches it may continue and commit");
+  this->store.read_only([&](auto& t) {
+    EXPECT_THROW(t.multi_get(this->accounts, std::array{1, 2},
+                             [](std::size_t, const account&) { throw thrown_by_callback(); }),
+                 thrown_by_callback);
+    EXPECT_EQ(t.get(this->accounts, 3)->balance, 10);
+  });
+  misuse_row("snapshot_transaction::multi_get", misuse::callback_throws,
+             "the exception comes out; a transaction that catches it may continue");
+}
+
 TYPED_TEST(TransactionMisuse, ScansFunctionThrows) {
   for (const isolation level :
        {isolation::read_committed, isolation::repeatable_read, isolation::serializable}) {
@@ -123,7 +154,9 @@ TYPED_TEST(TransactionMisuse, UpdatesFunctionUsesTheTransaction) {
       EXPECT_EQ(t.get(this->accounts, 3)->balance, 10);
       t.insert(this->accounts, 9, account{90});
       t.upsert(this->accounts, 2, account{20});
-      EXPECT_TRUE(t.update(this->accounts, 3, [](account& other) { other.balance = 30; }));
+      EXPECT_EQ(t.multi_update(this->accounts, std::array{3, 4},
+                               [](std::size_t, account& other) { other.balance = 30; }),
+                1U);
       std::int64_t sum = 0;
       t.scan(this->accounts, 0, [&](std::uint64_t, const account& one) { sum += one.balance; });
       EXPECT_EQ(sum, 10 + 20 + 30 + 90);
@@ -135,7 +168,7 @@ TYPED_TEST(TransactionMisuse, UpdatesFunctionUsesTheTransaction) {
   EXPECT_EQ(this->balance(3), 30);
   EXPECT_EQ(this->balance(9), 90);
   for (const char* const function :
-       {"get", "multi_get", "insert", "upsert", "erase", "scan", "update"}) {
+       {"get", "multi_get", "insert", "upsert", "erase", "scan", "update", "multi_update"}) {
     misuse_row(this->named(function), misuse::reentrance,
                "from update()'s function, for other rows: works as usual");
   }
@@ -221,8 +254,9 @@ TYPED_TEST(TransactionMisuse, SnapshotFromItsScansFunction) {
 // --- after the end, and on other threads ---
 
 TYPED_TEST(TransactionMisuse, AfterItsFunctionOrOnAnotherThread) {
-  for (const char* const function : {"get", "multi_get", "insert", "upsert", "update", "erase",
-                                     "scan", "set_savepoint", "rollback_to"}) {
+  for (const char* const function :
+       {"get", "multi_get", "insert", "upsert", "update", "multi_update", "erase", "scan",
+        "set_savepoint", "rollback_to"}) {
     undefined_row(this->named(function), misuse::closed_object,
                   "used after the function that received the transaction has returned",
                   "elidex/database.hpp",
@@ -306,6 +340,7 @@ TYPED_TEST(TransactionMisuse, TablesOfAnotherDatabase) {
     EXPECT_THROW(t.insert(table, 1, row), std::logic_error);
     EXPECT_THROW(t.upsert(table, 1, row), std::logic_error);
     EXPECT_THROW(t.update(table, 1, [](auto&) {}), std::logic_error);
+    EXPECT_THROW(t.multi_update(table, std::array{1}, [](std::size_t, auto&) {}), std::logic_error);
     EXPECT_THROW(t.erase(table, 1), std::logic_error);
   };
   this->store.transact([&](auto& t) {
@@ -325,7 +360,7 @@ TYPED_TEST(TransactionMisuse, TablesOfAnotherDatabase) {
   constexpr std::string_view refused =
       "a table of another database: throws std::logic_error; the transaction may continue";
   for (const char* const function :
-       {"get", "multi_get", "insert", "upsert", "update", "erase", "scan"}) {
+       {"get", "multi_get", "insert", "upsert", "update", "multi_update", "erase", "scan"}) {
     misuse_row(this->named(function), misuse::wrong_handle, refused);
   }
   for (const char* const function : {"get", "multi_get", "scan"}) {
@@ -346,6 +381,8 @@ TYPED_TEST(TransactionMisuse, KeysThatAreThereOrCannotBe) {
     EXPECT_THROW(t.get(small, 256), std::out_of_range);
     EXPECT_THROW(t.multi_get(small, std::array{1, 256}), std::out_of_range);
     EXPECT_THROW(t.update(small, 256, [](account&) {}), std::out_of_range);
+    EXPECT_THROW(t.multi_update(small, std::array{1, 256}, [](std::size_t, account&) {}),
+                 std::out_of_range);
     EXPECT_THROW(t.erase(small, 256), std::out_of_range);
     EXPECT_THROW(t.scan(small, 256, [](auto&&...) {}), std::out_of_range);
     EXPECT_THROW(t.scan(small, 0, 256, [](auto&&...) {}), std::out_of_range);
@@ -363,7 +400,7 @@ TYPED_TEST(TransactionMisuse, KeysThatAreThereOrCannotBe) {
       "a number outside the range of the table's key type: throws std::out_of_range; the "
       "transaction may continue";
   for (const char* const function :
-       {"get", "multi_get", "insert", "upsert", "update", "erase", "scan"}) {
+       {"get", "multi_get", "insert", "upsert", "update", "multi_update", "erase", "scan"}) {
     misuse_row(this->named(function), misuse::bad_argument, out_of_range);
   }
   misuse_row("snapshot_transaction::get", misuse::bad_argument, out_of_range);
@@ -400,6 +437,9 @@ TYPED_TEST(TransactionMisuse, KeysThatAreTooLong) {
     EXPECT_THROW(t.insert(named, key, account{}), std::invalid_argument);
     EXPECT_THROW(t.erase(named, key), std::invalid_argument);
     EXPECT_THROW(t.update(named, key, [](account&) {}), std::invalid_argument);
+    EXPECT_THROW(
+        t.multi_update(named, std::array{std::string("short"), key}, [](std::size_t, account&) {}),
+        std::invalid_argument);
     EXPECT_THROW(t.scan(named, key, [](auto&&...) {}), std::invalid_argument);
     EXPECT_THROW(t.scan(named, below(key).descending(), [](auto&&...) {}), std::invalid_argument);
     t.upsert(named, "short", account{7});
@@ -410,7 +450,7 @@ TYPED_TEST(TransactionMisuse, KeysThatAreTooLong) {
     EXPECT_EQ(t.get(named, "short")->balance, 7);
   });
   for (const char* const function :
-       {"get", "multi_get", "insert", "upsert", "update", "erase", "scan"}) {
+       {"get", "multi_get", "insert", "upsert", "update", "multi_update", "erase", "scan"}) {
     misuse_row(
         this->named(function), misuse::bad_argument,
         "a string key over 64 KiB: throws std::invalid_argument; the transaction may continue");

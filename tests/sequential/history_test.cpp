@@ -188,7 +188,7 @@ TEST(History, TheFilesAreListed) {
     EXPECT_GE(one.first_group, next);
     next = one.last_group;
   }
-  // Not what wait_durable() said last: a group in which nothing was committed is durable, but in no file.
+  // Not what wait_durable() returned last: a group without commits is durable, but in no file.
   faulty_disk copy;
   EXPECT_EQ(next, restore_to(disk, whole_file, copy));
 }

@@ -147,7 +147,6 @@ class unlocked_commit {
   internal::commit_result operator()(internal::transaction_context& t,
                                      internal::commit_clock& clock) {
     const std::lock_guard guard(mutex_);
-    t.sort_writes();
     for (;;) {
       internal::provide_versions(t, clock);
       const internal::commit_clock::commit_phase phase(clock);

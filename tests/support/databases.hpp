@@ -78,10 +78,9 @@ class blind_commit {
  public:
   internal::commit_result operator()(internal::transaction_context& t,
                                      internal::commit_clock& clock) {
-    t.sort_writes();
     internal::provide_versions(t, clock);
     const internal::commit_clock::commit_phase phase(clock);
-    for (auto& w : t.writes()) w.had = w.row->lock();
+    for (const auto& [row, write] : t.writes_to_lock()) write->had = row->lock();
     const std::uint64_t group = clock.now();
     if (internal::lacks_memory(t, group)) {
       for (auto& w : t.writes()) w.row->unlock(w.had);

@@ -491,7 +491,8 @@ TEST(Following, HasAnIndexThatTheWriterAdds) {
   const auto same = there.add_index<std::int64_t>("by balance", by_balance);
   const auto found = [&] {
     std::size_t rows_there = 0;
-    f.db.read_only([&](auto& t) { there.find(t, same, 3, [&](u64, const note&) { ++rows_there; }); });
+    f.db.read_only(
+        [&](auto& t) { there.find(t, same, 3, [&](u64, const note&) { ++rows_there; }); });
     return rows_there;
   };
   f.db.follow(disk.directory());

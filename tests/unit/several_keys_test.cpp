@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/databases.hpp"
@@ -138,11 +139,142 @@ TYPED_TEST(OptimisticKeys, WhatMultiGetHasReadIsValidated) {
       2);
 }
 
+TYPED_TEST(SeveralKeys, MultiGetCallsAFunction) {
+  this->fill(100);
+  auto& accounts = this->accounts_;
+  const std::vector<std::uint64_t> wanted{4, 3, 198, 4, 200, 7};
+  const auto look = [&](auto& t) {
+    std::vector<std::pair<std::size_t, std::int64_t>> seen;
+    const std::size_t present = t.multi_get(
+        accounts, wanted, [&](std::size_t i, const account& a) { seen.push_back({i, a.balance}); });
+    EXPECT_EQ(present, seen.size());
+    return seen;
+  };
+  using ::testing::Pair;
+  EXPECT_THAT(this->db_.read_only(look), ElementsAre(Pair(0, 2), Pair(2, 99), Pair(3, 2)));
+  this->db_.transact([&](auto& t) {
+    // The function uses the transaction, and adds a key that comes later.
+    EXPECT_EQ(t.multi_get(accounts, wanted,
+                          [&](std::size_t i, const account&) {
+                            if (i == 0) t.upsert(accounts, 7, account{70});
+                            if (i == 0) t.erase(accounts, 198);
+                          }),
+              3U);
+    EXPECT_THAT(look(t), ElementsAre(Pair(0, 2), Pair(3, 2), Pair(5, 70)));
+  });
+}
+
+// --- multi_update ---
+
+TYPED_TEST(SeveralKeys, MultiUpdateDoesWhatUpdateDoes) {
+  this->fill(500);
+  auto& accounts = this->accounts_;
+  auto& model = this->db_.template create_table<std::uint64_t, account>("model");
+  this->db_.transact([&](auto& t) {
+    t.scan(accounts, all, [&](std::uint64_t key, const account& a) { t.insert(model, key, a); });
+  });
+  random_numbers random(seed_or(33));
+  for (int round = 0; round < 60; ++round) {
+    this->db_.transact([&](auto& t) {
+      std::vector<std::uint64_t> keys;
+      for (std::uint64_t i = random.below(60); i > 0; --i) keys.push_back(random.below(1100));
+      if (!keys.empty()) keys.push_back(keys.front());  // one key twice
+      const std::uint64_t erased = random.below(1100);
+      EXPECT_EQ(t.erase(accounts, erased), t.erase(model, erased));
+      const auto change = [](std::size_t i, account& a) {
+        a.balance = a.balance * 3 + static_cast<std::int64_t>(i);
+      };
+      std::size_t present = 0;
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (t.update(model, keys[i], [&](account& a) { change(i, a); })) ++present;
+      }
+      EXPECT_EQ(t.multi_update(accounts, keys, change), present);
+    });
+  }
+  this->db_.read_only([&](auto& t) {
+    std::map<std::uint64_t, std::int64_t> found;
+    std::map<std::uint64_t, std::int64_t> expected;
+    t.scan(accounts, all, [&](std::uint64_t key, const account& a) { found[key] = a.balance; });
+    t.scan(model, all, [&](std::uint64_t key, const account& a) { expected[key] = a.balance; });
+    EXPECT_EQ(found, expected);
+    EXPECT_GT(found.size(), 400U);
+  });
+}
+
+TYPED_TEST(SeveralKeys, MultiUpdateTakesStringsAndSchemas) {
+  auto& named = this->db_.template create_table<std::string, account>("named");
+  const db::schema columns({{"balance", db::column_type::integer}});
+  auto& rows = this->db_.template create_table<std::uint64_t>("rows", columns);
+  const std::vector<std::string> names{"ann", "nobody", "bob"};
+  this->db_.transact([&](auto& t) {
+    t.insert(named, "ann", account{1});
+    t.insert(named, "bob", account{2});
+    t.insert(rows, 5, rows.make_row());
+    EXPECT_EQ(t.multi_update(named, names, [](std::size_t, account& a) { a.balance += 10; }), 2U);
+    EXPECT_EQ(t.multi_update(rows, std::array{4, 5},
+                             [](std::size_t i, auto& row) {
+                               row.set("balance", static_cast<std::int64_t>(i));
+                             }),
+              1U);
+  });
+  this->db_.read_only([&](auto& t) {
+    EXPECT_EQ(t.get(named, "bob")->balance, 12);
+    EXPECT_EQ(t.get(rows, 5)->integer("balance"), 1);
+  });
+}
+
+// What the function does with the transaction stands, and an exception keeps what came before it.
+TYPED_TEST(SeveralKeys, MultiUpdatesFunctionUsesTheTransaction) {
+  this->fill(5);  // 0, 2, ... 8
+  auto& accounts = this->accounts_;
+  this->db_.transact([&](auto& t) {
+    const auto change = [&](std::size_t i, account& a) {
+      if (i == 0) t.erase(accounts, 4);
+      if (i == 0) t.upsert(accounts, 5, account{50});
+      if (i == 1) t.update(accounts, 6, [](account& other) { other.balance = 60; });
+      ++a.balance;
+    };
+    EXPECT_EQ(t.multi_update(accounts, std::array{0, 2, 4, 5, 6}, change), 4U);
+    EXPECT_THROW(t.multi_update(accounts, std::array{0, 8},
+                                [](std::size_t i, account& a) {
+                                  if (i == 1) throw std::runtime_error("no");
+                                  a.balance = 100;
+                                }),
+                 std::runtime_error);
+  });
+  this->db_.read_only([&](auto& t) {
+    EXPECT_EQ(t.get(accounts, 0)->balance, 100);
+    EXPECT_EQ(t.get(accounts, 2)->balance, 2);
+    EXPECT_FALSE(t.get(accounts, 4));
+    EXPECT_EQ(t.get(accounts, 5)->balance, 51);
+    EXPECT_EQ(t.get(accounts, 6)->balance, 61);
+    EXPECT_EQ(t.get(accounts, 8)->balance, 4);
+  });
+}
+
+TYPED_TEST(OptimisticKeys, WhatMultiUpdateHasReadIsValidated) {
+  this->fill(10);
+  auto& accounts = this->accounts_;
+  const auto reads = [&](auto& t) {
+    t.multi_update(accounts, std::array{2, 3, 4}, [](std::size_t, account& a) { ++a.balance; });
+  };
+  const auto writes = [&](std::uint64_t key) {
+    return [this, key] {
+      this->db_.transact([&](auto& t) { t.upsert(this->accounts_, key, account{-1}); });
+    };
+  };
+  EXPECT_EQ(this->attempts_of(reads, writes(4)), 2);
+  EXPECT_EQ(this->attempts_of(reads, writes(3)), 2);
+  EXPECT_EQ(this->attempts_of(reads, writes(18)), 1);
+}
+
 TYPED_TEST(SeveralKeys, TablesOfOtherDatabasesAreRefused) {
   TypeParam other;
   auto& foreign = other.template create_table<std::uint64_t, account>("foreign");
   this->db_.transact([&](auto& t) {
     EXPECT_THROW(t.multi_get(foreign, std::array{1}), std::logic_error);
+    EXPECT_THROW(t.multi_update(foreign, std::array{1}, [](std::size_t, account&) {}),
+                 std::logic_error);
     EXPECT_THROW(t.erase(foreign, all), std::logic_error);
   });
   this->db_.read_only(

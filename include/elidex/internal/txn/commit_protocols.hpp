@@ -40,6 +40,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include "elidex/elided.hpp"
@@ -187,13 +188,13 @@ inline locking validate_in_region(transaction_context& t, const commit_clock& cl
 // not `locked`, or the function throws, no row stays locked.
 inline locking lock_one_by_one(transaction_context& t, const commit_clock& clock,
                                commit_stamp& stamp) {
-  auto& writes = t.writes();
+  const std::span<const transaction_context::write_to_lock> writes = t.writes_to_lock();
   const auto unlock = [&](std::size_t many) {
-    for (std::size_t i = 0; i < many; ++i) writes[i].row->unlock(writes[i].had);
+    for (const auto& [row, write] : writes.first(many)) row->unlock(write->had);
   };
   for (std::size_t i = 0; i < writes.size(); ++i) {
-    writes[i].had = writes[i].row->lock();
-    if (!writes[i].had.dead()) continue;
+    writes[i].of->had = writes[i].row->lock();
+    if (!writes[i].of->had.dead()) continue;
     unlock(i + 1);
     return locking::conflict;
   }
@@ -216,7 +217,6 @@ inline locking lock_one_by_one(transaction_context& t, const commit_clock& clock
 // A commit that calls lock(stamp) first and then writes.
 template <class Lock>
 commit_result commit_by_locks(transaction_context& t, commit_clock& clock, Lock&& lock) {
-  t.sort_writes();
   t.seal_for_log();
   for (;;) {
     provide_versions(t, clock);

@@ -65,15 +65,14 @@ class snapshot_transaction : public table_scans<snapshot_transaction> {
       return visits_on(fn, key, *row);
     });
   }
-  template <class Table>
-  void get_all(const Table& table, std::span<const typename Table::key_argument> keys,
-               std::span<std::optional<typename Table::row_type>> rows) {
+  template <class Table, class Fn>
+  void get_all(const Table& table, std::span<const typename Table::key_argument> keys, Fn&& fn) {
     table.check_owner(database_);
     const epoch_pin pinned;
-    std::vector<std::optional<record*>> found(keys.size());
-    table.find_all(keys, found);
+    const auto found = table.find_all(keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (found[i]) rows[i] = read(table, **found[i]);
+      if (!found[i]) continue;
+      if (auto row = read(table, **found[i])) fn(i, *std::move(row));
     }
   }
   template <class Table>

@@ -424,14 +424,19 @@ class keyed_table : public table_base {
     const auto found = map_.get(key);
     return found ? *found : nullptr;
   }
-  // The same for several keys.
-  void find_all(std::span<const key_argument> keys, std::span<std::optional<record*>> found) const {
-    if constexpr (requires { map_.multi_get(keys, found); }) {
-      map_.multi_get(keys, found);
+  // The same for several keys, and prefetches the records.
+  std::vector<std::optional<record*>> find_all(std::span<const key_argument> keys) const {
+    std::vector<std::optional<record*>> found(keys.size());
+    if constexpr (requires { map_.multi_get(keys, std::span(found)); }) {
+      map_.multi_get(keys, std::span(found));
     } else {
       std::transform(keys.begin(), keys.end(), found.begin(),
                      [this](key_argument key) { return map_.get(key); });
     }
+    for (const std::optional<record*>& one : found) {
+      if (one) (*one)->prefetch(this->row_bytes());
+    }
+    return found;
   }
   // Returns the record of `key`, and makes one if there is none, for a row of so many words.
   // `likely` only affects speed: it chooses what is tried first. prepare(record&) runs on each new

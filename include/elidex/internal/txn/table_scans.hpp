@@ -3,6 +3,7 @@
 //   class transaction : public table_scans<transaction> { ... };  // has scan_range() and get_all()
 //   t.scan(accounts, between(10, 20), fn);                        // calls scan_range()
 //   t.multi_get(accounts, std::array{1, 7, 9});                   // calls get_all()
+//   t.multi_get(accounts, numbers, [](std::size_t i, const account& row) { ... });
 //
 // Thread-safety: as the transaction's.
 // Errors: std::out_of_range for a key outside the table's key type, std::bad_alloc, and those of
@@ -25,8 +26,9 @@
 
 namespace elidex::internal {
 
-// Transaction has scan_range(table, range, fn) and get_all(table, keys, found). The range and the
-// keys live until the function returns.
+// Transaction has scan_range(table, range, fn), and get_all(table, keys, fn). The latter calls
+// fn(i, row&&) for each key that is present. The range and the keys live until the function
+// returns.
 template <class Transaction>
 class table_scans {
  public:
@@ -57,24 +59,47 @@ class table_scans {
   // call overlap, so it takes less time than a get() for each key.
   template <class Table, std::ranges::input_range Keys>
   std::vector<std::optional<typename Table::row_type>> multi_get(Table& table, Keys&& keys) {
-    using item = std::ranges::range_reference_t<Keys>;
-    static_assert(std::integral<typename Table::key_type> || std::is_lvalue_reference_v<item> ||
-                      std::is_same_v<std::remove_cvref_t<item>, std::string_view>,
-                  "multi_get: the strings of the range must live until it returns");
-    static_assert(std::integral<typename Table::key_type> || std::ranges::forward_range<Keys>,
-                  "multi_get: the strings of the range must live until it returns");
-    std::vector<typename Table::key_argument> wanted;
-    if constexpr (std::ranges::sized_range<Keys>) wanted.reserve(std::ranges::size(keys));
-    for (const auto& key : keys)
-      wanted.push_back(key_words<typename Table::key_type>::argument_of(key));
+    const auto wanted = arguments_of<Table>(keys);
     std::vector<std::optional<typename Table::row_type>> rows(wanted.size());
-    self().get_all(table, std::span<const typename Table::key_argument>(wanted), std::span(rows));
+    self().get_all(table, std::span(wanted), [&](std::size_t i, typename Table::row_type&& row) {
+      rows[i].emplace(std::move(row));
+    });
     return rows;
+  }
+  // Calls fn(i, row) for each key that is present, in the order of `keys`. `i` is the key's place
+  // in the range, and `row` a reference to const. Returns how many keys are present.
+  template <class Table, std::ranges::input_range Keys, class Fn>
+    requires std::invocable<Fn&, std::size_t, const typename Table::row_type&>
+  std::size_t multi_get(Table& table, Keys&& keys, Fn&& fn) {
+    const auto wanted = arguments_of<Table>(keys);
+    std::size_t present = 0;
+    self().get_all(table, std::span(wanted),
+                   [&](std::size_t i, const typename Table::row_type& row) {
+                     ++present;
+                     fn(i, row);
+                   });
+    return present;
   }
 
  private:
   friend Transaction;  // only Transaction may derive from this class
   table_scans() = default;
+  template <class Table, class Keys>
+  static auto arguments_of(Keys& keys) {
+    using item = std::ranges::range_reference_t<Keys>;
+    static_assert(
+        std::integral<typename Table::key_type> || std::is_lvalue_reference_v<item> ||
+            std::is_same_v<std::remove_cvref_t<item>, std::string_view>,
+        "multi_get and multi_update: the strings of the range must live until they return");
+    static_assert(
+        std::integral<typename Table::key_type> || std::ranges::forward_range<Keys>,
+        "multi_get and multi_update: the strings of the range must live until they return");
+    std::vector<typename Table::key_argument> wanted;
+    if constexpr (std::ranges::sized_range<Keys>) wanted.reserve(std::ranges::size(keys));
+    for (const auto& key : keys)
+      wanted.push_back(key_words<typename Table::key_type>::argument_of(key));
+    return wanted;
+  }
   Transaction& self() noexcept { return static_cast<Transaction&>(*this); }
 };
 

@@ -2,8 +2,7 @@
 // (commit_protocols.hpp). Users have the interface in transaction.hpp.
 //
 //   transaction_context& t = transaction_access::context(running);
-//   t.sort_writes();
-//   for (transaction_context::write& w : t.writes()) ...
+//   for (const auto& [row, write] : t.writes_to_lock()) write->had = row->lock();
 //   t.committed_with(stamp);
 //
 // A transaction notes
@@ -21,6 +20,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -73,6 +73,11 @@ class transaction_context {
     bool erases() const noexcept { return words.empty(); }
   };
 
+  struct write_to_lock {
+    record* row;
+    write* of;
+  };
+
   // The memory of a transaction, for the next one to use again.
   class memory;
 
@@ -108,10 +113,16 @@ class transaction_context {
   const write* own(const record& r) const noexcept {
     return const_cast<transaction_context*>(this)->own(r);
   }
-  // Sorts by address, which is the order of locking.
-  void sort_writes() noexcept {
-    std::sort(writes_.begin(), writes_.end(), by_address);
-    sorted_ = true;
+  // Returns the writes in the order of locking, that of their records' addresses. Throws
+  // std::bad_alloc. The result is valid until the next call or write.
+  std::span<const write_to_lock> writes_to_lock() {
+    to_lock_.clear();
+    to_lock_.reserve(writes_.size());
+    for (write& w : writes_) to_lock_.push_back({w.row, &w});
+    std::sort(to_lock_.begin(), to_lock_.end(), [](const write_to_lock& a, const write_to_lock& b) {
+      return std::less<>()(a.row, b.row);
+    });
+    return to_lock_;
   }
   // Throws what the map's get() and scan() throw: std::bad_alloc if a scan of 64 records needs
   // memory. The maps of index_sets.hpp need none.
@@ -280,6 +291,16 @@ class transaction_context {
       if (words) return {found, *words};
     }
   }
+  // The same, if find_all() has returned `found` for the key.
+  template <class Table>
+  found_row find_row(Table& table, typename Table::key_argument key,
+                     const std::optional<record*>& found, bool note) {
+    if (found) {
+      if (const auto words = read_record(**found, note)) return {*found, *words};
+    }
+    // No record, or a dead one: this notes the absence, or finds a new record.
+    return find_row(table, key, note);
+  }
   // Returns no value if the record is dead.
   std::optional<std::span<const std::uint64_t>> read_record(record& r, bool note) {
     if (const write* const mine = own(r)) return mine->words;
@@ -290,22 +311,7 @@ class transaction_context {
     return seen.words;
   }
 
-  write* own(const record& r) noexcept {
-    if (writes_.size() <= unindexed_writes_max) {
-      for (write& w : writes_) {
-        if (w.row == &r) return &w;
-      }
-      return nullptr;
-    }
-    if (sorted_) {
-      const auto at = std::lower_bound(
-          writes_.begin(), writes_.end(), &r,
-          [](const write& w, const record* row) { return std::less<>()(w.row, row); });
-      return at != writes_.end() && at->row == &r ? &*at : nullptr;
-    }
-    const std::uint32_t at = places_.find(r);
-    return at == written_records::none ? nullptr : &writes_[at];
-  }
+  write* own(const record& r) noexcept { return may_be_written_.has(&r) ? find_own(r) : nullptr; }
   bool inserted(const record& r) const noexcept {
     const write* const mine = own(r);
     return mine != nullptr && mine->inserts;
@@ -335,6 +341,7 @@ class transaction_context {
   write& note_write(table_base& table, record& r, std::span<const std::uint64_t> words,
                     bool inserts) noexcept {
     writes_.push_back({.row = &r, .of = &table, .words = words, .inserts = inserts});
+    may_be_written_.add(&r);
     index_writes(writes_.size() == unindexed_writes_max + 1 ? 0 : writes_.size() - 1);
     return writes_.back();
   }
@@ -349,6 +356,35 @@ class transaction_context {
   }
 
  private:
+  // Most records that a transaction reads are none that it writes. A set of bits says so at once.
+  class set_of_writes {
+   public:
+    bool has(const record* one) const noexcept { return (bits_[place(one)] & bit(one)) != 0; }
+    void add(const record* one) noexcept { bits_[place(one)] |= bit(one); }
+
+   private:
+    // Fibonacci hashing: the distance between records is their pool's block size.
+    static std::uint64_t hash(const record* one) noexcept {
+      return reinterpret_cast<std::uintptr_t>(one) * 0x9E37'79B9'7F4A'7C15u >> 56U;
+    }
+    static std::size_t place(const record* one) noexcept { return hash(one) >> 6U; }
+    static std::uint64_t bit(const record* one) noexcept {
+      return std::uint64_t{1} << (hash(one) & 63U);
+    }
+    std::array<std::uint64_t, 4> bits_{};
+  };
+
+  write* find_own(const record& r) noexcept {
+    if (writes_.size() <= unindexed_writes_max) {
+      for (write& w : writes_) {
+        if (w.row == &r) return &w;
+      }
+      return nullptr;
+    }
+    const std::uint32_t at = places_.find(r);
+    return at == written_records::none ? nullptr : &writes_[at];
+  }
+
   struct mark {
     std::uint64_t number;  // of the savepoint
     std::size_t writes;    // how many there were
@@ -363,10 +399,6 @@ class transaction_context {
     if (writes_.size() <= unindexed_writes_max) return;
     for (std::size_t i = first; i < writes_.size(); ++i) places_.add(*writes_[i].row, i);
   }
-  static bool by_address(const write& a, const write& b) noexcept {
-    return std::less<>()(a.row, b.row);
-  }
-
   // Chosen: a linear search is faster for up to so many.
   static constexpr std::size_t unindexed_writes_max = 8;
 
@@ -379,13 +411,14 @@ class transaction_context {
   std::vector<mark>& savepoints_;
   std::vector<overwritten>& overwritten_;  // since the first savepoint
   bump_arena& arena_;
-  written_records& places_;  // the index of writes_, if they are many and not sorted
+  written_records& places_;  // the index of writes_, if they are many
+  std::vector<write_to_lock>& to_lock_;
 
  protected:
   std::vector<std::uint64_t>& last_row_;  // the row that was read last
 
  private:
-  bool sorted_ = false;
+  set_of_writes may_be_written_;
   std::size_t updates_running_ = 0;
   redo_log::worker* log_ = nullptr;
   std::optional<redo_log::commit> logged_;
@@ -403,6 +436,7 @@ class transaction_context::memory {
   std::vector<overwritten> overwritten_;
   bump_arena arena_;
   written_records places_;
+  std::vector<write_to_lock> to_lock_;
   std::vector<std::uint64_t> last_row_;
 };
 
@@ -423,6 +457,7 @@ inline transaction_context::transaction_context(memory& notes, isolation level,
       overwritten_(notes.overwritten_),
       arena_(notes.arena_),
       places_(notes.places_),
+      to_lock_(notes.to_lock_),
       last_row_(notes.last_row_) {}
 
 inline transaction_context::~transaction_context() {

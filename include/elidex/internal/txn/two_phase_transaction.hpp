@@ -103,6 +103,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <utility>
@@ -193,6 +194,19 @@ class two_phase_transaction : private transaction_context,
   // Calls change(row&). Returns false if the key is absent.
   template <class Table, class Key, value_change<typename Table::row_type> Fn>
   bool update(Table& table, const Key& key, Fn&& change);
+  // Calls change(i, row&) for each key that is present, in the order of `keys`. `i` is the key's
+  // place in the range. Returns how many keys are present. The rows are locked one after the other.
+  // If `change` throws, earlier rows stay changed.
+  template <class Table, std::ranges::input_range Keys, change_of_many<typename Table::row_type> Fn>
+  std::size_t multi_update(Table& table, Keys&& keys, Fn&& change) {
+    std::size_t present = 0;
+    std::size_t i = 0;
+    for (const auto& key : this->template arguments_of<Table>(keys)) {
+      if (update(table, key, [&](typename Table::row_type& row) { change(i, row); })) ++present;
+      ++i;
+    }
+    return present;
+  }
   // Removes the row. Returns false if the key is absent.
   template <class Table, class Key>
   bool erase(Table& table, const Key& key);
@@ -356,10 +370,11 @@ class two_phase_transaction : private transaction_context,
     locks_.add_changes(1);
   }
   // One by one, because each row is locked before the next key is searched.
-  template <class Table>
-  void get_all(Table& table, std::span<const typename Table::key_argument> keys,
-               std::span<std::optional<typename Table::row_type>> rows) {
-    for (std::size_t i = 0; i < keys.size(); ++i) rows[i] = get(table, keys[i]);
+  template <class Table, class Fn>
+  void get_all(Table& table, std::span<const typename Table::key_argument> keys, Fn&& fn) {
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (auto row = get(table, keys[i])) fn(i, *std::move(row));
+    }
   }
   template <class Table, class Fn>
   void scan_range(Table& table, const typename Table::range& which, Fn& fn);
