@@ -11,6 +11,9 @@
 // tpc-c     a small company. Afterwards: its consistency conditions, and no fewer orders than were
 //           promised.
 //
+// In half of the runs the parent follows the directory meanwhile. Each state that a follower sees
+// must be whole, and everything in it must survive.
+//
 // What is promised: at level sync a transaction that has returned; at level async what came before
 // a wait_durable() that has returned; with none, that the directory is as it was. Checkpoints are
 // written all the while, and some children are killed while they open the directory.
@@ -24,6 +27,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -77,6 +81,8 @@ class workload {
                     shared_memory& shared) = 0;
   // Empty, or what is wrong.
   virtual std::string judge(std::uint64_t promised) = 0;
+  // What judge() compares with what was promised. Never falls.
+  virtual std::uint64_t progress() = 0;
   // Differs if the content does, most probably.
   virtual std::uint64_t digest() = 0;
 };
@@ -161,6 +167,10 @@ class ledger final : public workload {
     return {};
   }
 
+  std::uint64_t progress() override {
+    return db_.read_only([&](auto& t) { return t.get(numbers_, "last").value_or(0); });
+  }
+
   std::uint64_t digest() override {
     std::uint64_t mixed = 1;
     const auto mix = [&](std::uint64_t value) { mixed = (mixed ^ value) * 0x9E37'79B9'7F4A'7C15u; };
@@ -228,6 +238,8 @@ class small_tpcc final : public workload {
     const auto wrong = bench::tpcc::violations(company_);
     return wrong.empty() ? std::string() : wrong.front().text;
   }
+
+  std::uint64_t progress() override { return orders(); }
 
   std::uint64_t digest() override {
     std::uint64_t mixed = orders();
@@ -318,7 +330,8 @@ struct scenario {
   unsigned runs = 0;
   std::uint64_t transactions = 0;
   std::uint64_t checkpoints = 0;
-  unsigned lives = 0;  // over the present directory
+  std::uint64_t followed = 0;  // states that followers have seen
+  unsigned lives = 0;          // over the present directory
   std::filesystem::path directory = {};
 };
 
@@ -352,14 +365,15 @@ class loop {
     return {};
   }
   void print() const {
-    std::printf("%-8s  %-6s  %5s  %13s  %12s\n", "workload", "level", "kills", "transactions",
-                "checkpoints");
+    std::printf("%-8s  %-6s  %5s  %13s  %12s  %9s\n", "workload", "level", "kills", "transactions",
+                "checkpoints", "followed");
     for (const scenario& one : scenarios_) {
       if (one.runs == 0) continue;
-      std::printf("%-8s  %-6s  %5u  %13llu  %12llu\n", workload_names[one.which],
+      std::printf("%-8s  %-6s  %5u  %13llu  %12llu  %9llu\n", workload_names[one.which],
                   level_names[static_cast<std::size_t>(one.level)], one.runs,
                   static_cast<unsigned long long>(one.transactions),
-                  static_cast<unsigned long long>(one.checkpoints));
+                  static_cast<unsigned long long>(one.checkpoints),
+                  static_cast<unsigned long long>(one.followed));
     }
   }
 
@@ -405,8 +419,12 @@ class loop {
     while (!while_opening && !shared_->ready.load() &&
            std::chrono::steady_clock::now() < begin + 60s)
       std::this_thread::sleep_for(1ms);
-    std::this_thread::sleep_for(
-        std::chrono::microseconds(random_.below(while_opening ? 5'000 : 150'000)));
+    const auto until = std::chrono::steady_clock::now() +
+                       std::chrono::microseconds(random_.below(while_opening ? 5'000 : 150'000));
+    seen_by_follower seen;
+    if (!while_opening && now.level != durability::none && random_.below(2) == 0)
+      seen = follow(now, until);
+    std::this_thread::sleep_until(until);
     ::kill(process, SIGKILL);
     int status = 0;
     ::waitpid(process, &status, 0);
@@ -414,16 +432,47 @@ class loop {
     ++now.runs;
     now.transactions += shared_->transactions.load();
     now.checkpoints += shared_->checkpoints.load() + shared_->own_checkpoints.load();
+    if (!seen.wrong.empty()) return "a follower: " + seen.wrong;
     if (wanted_.lose_log) cut_newest(now.directory);
     std::string wrong;
     try {
-      const std::uint64_t after = look(now, shared_->promised.load(), &wrong);
+      // What a follower has seen was durable.
+      const std::uint64_t promised = std::max(shared_->promised.load(), seen.progress);
+      const std::uint64_t after = look(now, promised, &wrong);
       if (wrong.empty() && now.level == durability::none && after != before)
         return "the directory has changed";
     } catch (const std::exception& error) {
       return error.what();
     }
     return wrong;
+  }
+
+  struct seen_by_follower {
+    std::uint64_t progress = 0;
+    std::string wrong;
+  };
+  // Follows the directory, without threads, while the child writes it. Each state must be whole,
+  // and none may have less than the one before.
+  static seen_by_follower follow(scenario& now, std::chrono::steady_clock::time_point until) {
+    seen_by_follower seen;
+    while (seen.wrong.empty() && std::chrono::steady_clock::now() < until) {
+      const auto follower = make_workload(now.which);
+      try {
+        follower->db().follow(now.directory.string());
+        do {
+          seen.wrong = follower->judge(seen.progress);
+          seen.progress = follower->progress();
+          ++now.followed;
+          follower->db().catch_up();
+        } while (seen.wrong.empty() && std::chrono::steady_clock::now() < until);
+      } catch (const db::log_error& error) {
+        // A checkpoint has removed what it had not read yet: the next one begins again.
+        if (error.problem() != db::log_problem::left_behind) seen.wrong = error.what();
+      } catch (const std::exception& error) {
+        seen.wrong = error.what();
+      }
+    }
+    return seen;
   }
 
   // Opens the directory without writing, and so without threads.

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "elidex/database.hpp"
@@ -74,12 +77,13 @@ class list_histories {
         const u64 a = first_key + random.below(keys);
         const u64 b = first_key + random.below(keys);
         const unsigned what = static_cast<unsigned>(random.below(4));
+        const u64 began = now();
         if (what == 3) {
-          of_snapshots_[static_cast<std::size_t>(me)].push_back(
-              db_.read_only([&](auto& t) { return read_both(t, a, b); }));
+          note(of_snapshots_, me, began,
+               db_.read_only([&](auto& t) { return read_both(t, a, b); }));
           continue;
         }
-        histories_[static_cast<std::size_t>(me)].push_back(db_.transact(level_, [&](auto& t) {
+        note(histories_, me, began, db_.transact(level_, [&](auto& t) {
           if (what == 0) return append_to_both(t, a, b);
           if (what == 1) return read_one_append_to_other(t, b, a);
           return read_all_append_to_one(t, first_key, a);
@@ -101,11 +105,25 @@ class list_histories {
         return true;
       });
     });
+    if (history_file_ != nullptr) {
+      std::ofstream file(history_file_);
+      write_history(history, file);
+    }
     return find_cycle(history, finally);
   }
 
  private:
   static constexpr u64 keys = 4;  // of a round
+
+  // Ticks only for a history that is written: a clock that threads share orders them.
+  u64 now() { return history_file_ != nullptr ? clock_++ : 0; }
+  void note(std::vector<std::vector<appending_transaction>>& in, int me, u64 began,
+            appending_transaction done) {
+    done.thread = me;
+    done.began = began;
+    done.ended = now();
+    in[static_cast<std::size_t>(me)].push_back(std::move(done));
+  }
 
   template <class Snapshot>
   appending_transaction read_both(Snapshot& t, u64 a, u64 b) {
@@ -174,6 +192,8 @@ class list_histories {
   std::vector<std::vector<appending_transaction>> histories_;
   std::vector<std::vector<appending_transaction>> of_snapshots_;
   std::atomic<element> next_{1};
+  const char* const history_file_ = std::getenv("ELIDEX_TEST_HISTORY");
+  std::atomic<u64> clock_{0};
 };
 
 // What is wrong with a history in which each transaction reads and appends to some lists.

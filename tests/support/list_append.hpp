@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <ostream>
 #include <set>
 #include <string>
 #include <vector>
@@ -30,7 +31,39 @@ struct list_observation {
 struct appending_transaction {
   std::vector<std::pair<std::uint64_t, element>> appends;
   std::vector<list_observation> reads;  // of lists as they were before its own appends
+  int thread = 0;
+  std::uint64_t began = 0;  // a clock of the run, which ticks at each of these moments
+  std::uint64_t ended = 0;
 };
+
+// Writes a history with times as JSON lines, as other checkers read it (Elle's command line, adya).
+inline void write_history(const std::vector<appending_transaction>& history, std::ostream& to) {
+  std::map<std::uint64_t, std::string> lines;
+  for (const appending_transaction& one : history) {
+    std::string asked;
+    std::string answered;
+    const auto add = [](std::string& line, const std::string& part) {
+      line += (line.empty() ? "" : ",") + part;
+    };
+    for (const list_observation& read : one.reads) {
+      const std::string key = "[\"r\"," + std::to_string(read.key) + ",";
+      std::string seen;
+      for (const element e : read.seen) add(seen, std::to_string(e));
+      add(asked, key + "null]");
+      add(answered, key + "[" + seen + "]]");
+    }
+    for (const auto& [key, appended] : one.appends) {
+      const std::string part =
+          "[\"append\"," + std::to_string(key) + "," + std::to_string(appended) + "]";
+      add(asked, part);
+      add(answered, part);
+    }
+    const std::string who = "\"process\":" + std::to_string(one.thread) + ",\"f\":\"txn\",";
+    lines[one.began] = "{\"type\":\"invoke\"," + who + "\"value\":[" + asked + "]}";
+    lines[one.ended] = "{\"type\":\"ok\"," + who + "\"value\":[" + answered + "]}";
+  }
+  for (const auto& [time, line] : lines) to << line << '\n';
+}
 
 // The first cycle found, in words; empty: none. `finally` has all lists at the end.
 inline std::string find_cycle(const std::vector<appending_transaction>& history,
