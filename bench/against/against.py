@@ -43,7 +43,7 @@ class Plan:
                 "--seconds", str(SECONDS), "--repeat", "1"]
 
 
-# Each goal is the rate over that of commit b9e5752 (docs/ROADMAP.md, speed).
+# Each goal is the rate over that of commit b9e5752 (docs/ROADMAP.md).
 PLANS = (
     Plan("10M random u64", "ordered_map", {"load": 1.6, "c": 1.8, "multi-get:64": 2.3, "a": 1.75}, ("--keys", "10M")),
     Plan("10M, Zipf 0.99", "ordered_map", {"a": 1.45}, ("--keys", "10M", "--dist", "zipf:0.99")),
@@ -59,6 +59,8 @@ PLANS = (
     Plan("1M URLs", "ordered_map", {"load": 1.8, "c": 2.1}, ("--key-type", "string", "--keys", "1M")),
     Plan("10M random u64", "hash_map", {"c": 1.2, "multi-get:16": 1.5, "a": 1.5}, ("--keys", "10M")),
     Plan("1M random u64", "hash_map", {"c": 1.3, "multi-get:16": 2.0, "a": 1.6}, ("--keys", "1M")),
+    Plan("1 warehouse", "db/silo", {"tpcc": 1.5}, ("--warehouses", "1")),
+    Plan("2 warehouses", "db/silo", {"tpcc": 1.35}, ("--warehouses", "2")),
 )
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-STORED = ("repro-karnagel", "repro-eunomia-haswell-ep", "repro-eunomia-tpcc", "repro-thesis")
+STORED = ("repro-karnagel", "repro-eunomia-haswell-ep", "repro-thesis")
 PAGES = {"001": ("Karnagel et al.", "COLUMN.md"), "003": ("Eunomia", "EUNOMIA.md"), "004": ("Schrimpf", "THESIS.md")}
 HEAD = """# All claims
 
