@@ -56,7 +56,8 @@ class table_scans {
     self().scan_range(table, range, fn);
   }
   // Returns what get() returns for each key, in the order of `keys`, a range. The look-ups of one
-  // call overlap, so it takes less time than a get() for each key.
+  // call overlap, so it takes less time than a get() for each key. Under two-phase locking they run
+  // one after the other.
   template <class Table, std::ranges::input_range Keys>
   std::vector<std::optional<typename Table::row_type>> multi_get(Table& table, Keys&& keys) {
     const auto wanted = arguments_of<Table>(keys);
