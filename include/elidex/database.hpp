@@ -38,8 +38,10 @@
 //   erase(table, bounds)        erases the rows of a range, and returns their number
 //   multi_get(table, keys)      returns a std::vector with what get() returns for each key
 //   multi_get(table, keys, fn)  calls fn(i, row) for each key that is present, in the order of
-//                               `keys`, and returns their number. `i` is the key's place in `keys`
-//   multi_update(table, keys, fn)  the same with a row& that fn changes
+//                               `keys`. `i` is the key's index in `keys`. Returns how many keys are
+//                               present
+//   multi_update(table, keys, fn)
+//                               calls fn(i, row&) in the same way. fn changes the row
 //   set_savepoint()             returns a savepoint
 //   rollback_to(savepoint)      undoes what the transaction has written since then
 //   scan(table, bounds, fn)     calls fn(key, row) for the keys of a range (bounds.hpp), in

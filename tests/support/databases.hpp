@@ -78,6 +78,7 @@ class blind_commit {
  public:
   internal::commit_result operator()(internal::transaction_context& t,
                                      internal::commit_clock& clock) {
+    t.sort_writes();
     internal::provide_versions(t, clock);
     const internal::commit_clock::commit_phase phase(clock);
     for (const auto& [row, write] : t.writes_to_lock()) write->had = row->lock();

@@ -12,7 +12,7 @@ namespace elidex::internal {
 
 template <class Fn, class Value>
 concept value_change = std::invocable<Fn&, Value&> && !std::invocable<Fn&, Value>;
-// The same for a function that also takes the place of the value's key among several.
+// The same for a function that also takes the index of the value's key among several.
 template <class Fn, class Value>
 concept change_of_many =
     std::invocable<Fn&, std::size_t, Value&> && !std::invocable<Fn&, std::size_t, Value>;

@@ -184,8 +184,8 @@ inline locking validate_in_region(transaction_context& t, const commit_clock& cl
   return stamp_for(t, group, stamp);
 }
 
-// Silo's protocol: locks the write set row by row, then validates the read set. If the result is
-// not `locked`, or the function throws, no row stays locked.
+// Silo's protocol: locks the write set row by row, then validates the read set. The writes are
+// sorted. If the result is not `locked`, or the function throws, no row stays locked.
 inline locking lock_one_by_one(transaction_context& t, const commit_clock& clock,
                                commit_stamp& stamp) {
   const std::span<const transaction_context::write_to_lock> writes = t.writes_to_lock();
@@ -217,6 +217,7 @@ inline locking lock_one_by_one(transaction_context& t, const commit_clock& clock
 // A commit that calls lock(stamp) first and then writes.
 template <class Lock>
 commit_result commit_by_locks(transaction_context& t, commit_clock& clock, Lock&& lock) {
+  t.sort_writes();
   t.seal_for_log();
   for (;;) {
     provide_versions(t, clock);

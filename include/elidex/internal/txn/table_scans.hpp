@@ -67,7 +67,7 @@ class table_scans {
     });
     return rows;
   }
-  // Calls fn(i, row) for each key that is present, in the order of `keys`. `i` is the key's place
+  // Calls fn(i, row) for each key that is present, in the order of `keys`. `i` is the key's index
   // in the range, and `row` a reference to const. Returns how many keys are present.
   template <class Table, std::ranges::input_range Keys, class Fn>
     requires std::invocable<Fn&, std::size_t, const typename Table::row_type&>

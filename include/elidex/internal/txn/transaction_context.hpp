@@ -2,6 +2,7 @@
 // (commit_protocols.hpp). Users have the interface in transaction.hpp.
 //
 //   transaction_context& t = transaction_access::context(running);
+//   t.sort_writes();
 //   for (const auto& [row, write] : t.writes_to_lock()) write->had = row->lock();
 //   t.committed_with(stamp);
 //
@@ -113,17 +114,18 @@ class transaction_context {
   const write* own(const record& r) const noexcept {
     return const_cast<transaction_context*>(this)->own(r);
   }
-  // Returns the writes in the order of locking, that of their records' addresses. Throws
-  // std::bad_alloc. The result is valid until the next call or write.
-  std::span<const write_to_lock> writes_to_lock() {
+  // Sorts the writes by their records' addresses, which is the order of locking. Throws
+  // std::bad_alloc.
+  void sort_writes() {
     to_lock_.clear();
     to_lock_.reserve(writes_.size());
     for (write& w : writes_) to_lock_.push_back({w.row, &w});
     std::sort(to_lock_.begin(), to_lock_.end(), [](const write_to_lock& a, const write_to_lock& b) {
       return std::less<>()(a.row, b.row);
     });
-    return to_lock_;
   }
+  // The writes in the order of locking. sort_writes() has been called since the last write.
+  std::span<const write_to_lock> writes_to_lock() const noexcept { return to_lock_; }
   // Throws what the map's get() and scan() throw: std::bad_alloc if a scan of 64 records needs
   // memory. The maps of index_sets.hpp need none.
   bool observations_hold() const {
@@ -311,7 +313,7 @@ class transaction_context {
     return seen.words;
   }
 
-  write* own(const record& r) noexcept { return may_be_written_.has(&r) ? find_own(r) : nullptr; }
+  write* own(const record& r) noexcept { return written_.may_have(r) ? find_own(r) : nullptr; }
   bool inserted(const record& r) const noexcept {
     const write* const mine = own(r);
     return mine != nullptr && mine->inserts;
@@ -341,7 +343,7 @@ class transaction_context {
   write& note_write(table_base& table, record& r, std::span<const std::uint64_t> words,
                     bool inserts) noexcept {
     writes_.push_back({.row = &r, .of = &table, .words = words, .inserts = inserts});
-    may_be_written_.add(&r);
+    written_.add(r);
     index_writes(writes_.size() == unindexed_writes_max + 1 ? 0 : writes_.size() - 1);
     return writes_.back();
   }
@@ -356,20 +358,18 @@ class transaction_context {
   }
 
  private:
-  // Most records that a transaction reads are none that it writes. A set of bits says so at once.
+  // A transaction does not write most of the records that it reads. This set of bits finds that out
+  // without a search.
   class set_of_writes {
    public:
-    bool has(const record* one) const noexcept { return (bits_[place(one)] & bit(one)) != 0; }
-    void add(const record* one) noexcept { bits_[place(one)] |= bit(one); }
+    // May be true for a record that was not added.
+    bool may_have(const record& one) const noexcept { return (bits_[index(one)] & mask(one)) != 0; }
+    void add(const record& one) noexcept { bits_[index(one)] |= mask(one); }
 
    private:
-    // Fibonacci hashing: the distance between records is their pool's block size.
-    static std::uint64_t hash(const record* one) noexcept {
-      return reinterpret_cast<std::uintptr_t>(one) * 0x9E37'79B9'7F4A'7C15u >> 56U;
-    }
-    static std::size_t place(const record* one) noexcept { return hash(one) >> 6U; }
-    static std::uint64_t bit(const record* one) noexcept {
-      return std::uint64_t{1} << (hash(one) & 63U);
+    static std::size_t index(const record& one) noexcept { return hash_of(&one) >> 62U; }
+    static std::uint64_t mask(const record& one) noexcept {
+      return std::uint64_t{1} << (hash_of(&one) >> 56U & 63U);
     }
     std::array<std::uint64_t, 4> bits_{};
   };
@@ -418,7 +418,7 @@ class transaction_context {
   std::vector<std::uint64_t>& last_row_;  // the row that was read last
 
  private:
-  set_of_writes may_be_written_;
+  set_of_writes written_;
   std::size_t updates_running_ = 0;
   redo_log::worker* log_ = nullptr;
   std::optional<redo_log::commit> logged_;

@@ -195,8 +195,9 @@ class two_phase_transaction : private transaction_context,
   template <class Table, class Key, value_change<typename Table::row_type> Fn>
   bool update(Table& table, const Key& key, Fn&& change);
   // Calls change(i, row&) for each key that is present, in the order of `keys`. `i` is the key's
-  // place in the range. Returns how many keys are present. The rows are locked one after the other.
-  // If `change` throws, earlier rows stay changed.
+  // index in the range. Returns how many keys are present. The rows are locked in the order
+  // of `keys`, so transactions with other orders may deadlock. If `change` throws, the transaction
+  // keeps the changes of earlier rows. A key that occurs twice is changed twice.
   template <class Table, std::ranges::input_range Keys, change_of_many<typename Table::row_type> Fn>
   std::size_t multi_update(Table& table, Keys&& keys, Fn&& change) {
     std::size_t present = 0;

@@ -26,6 +26,11 @@ namespace elidex::internal {
 
 class record;
 
+// Fibonacci hashing: the distance between records is their pool's block size. Use the upper bits.
+inline std::uint64_t hash_of(const record* row) noexcept {
+  return reinterpret_cast<std::uintptr_t>(row) * 0x9E37'79B9'7F4A'7C15u;
+}
+
 class written_records {
  public:
   static constexpr std::uint32_t none = UINT32_MAX;
@@ -62,10 +67,8 @@ class written_records {
   };
   static constexpr std::size_t slots_min = 64;
 
-  // Fibonacci hashing: the distance between records is their pool's block size.
   std::size_t first(const record* row) const noexcept {
-    return (reinterpret_cast<std::uintptr_t>(row) * 0x9E37'79B9'7F4A'7C15u >> 32U) &
-           (slots_.size() - 1);
+    return (hash_of(row) >> 32U) & (slots_.size() - 1);
   }
   void place(slot one) noexcept {
     std::size_t i = first(one.row);
