@@ -348,6 +348,10 @@ report engine::make_report() {
                    [](const conflict_report& a, const conflict_report& b) {
                      return a.true_sharing + a.false_sharing > b.true_sharing + b.false_sharing;
                    });
+  for (const auto& [code, counted] : hot_spots_) {
+    r.hot_spots.push_back(counted);
+    r.hot_spots.back().code = code;
+  }
   for (const auto& [place, fetched] : fetches_) {
     r.fetches.push_back(fetched);
     r.fetches.back().where = names_.text(place.name);

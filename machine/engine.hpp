@@ -65,24 +65,26 @@ class engine {
   // `from` is the place in the program behind the call that announces the access (dependences.py),
   // or null.
   void access(std::uint64_t address, std::uint64_t bytes, bool write, const void* from = nullptr) {
-    now_running_->place_in_program = from;
+    is_at(from);
     visit(address, bytes, write, false);
     if (write) pending_write_ = {address, bytes};
   }
+  // Says which function makes the access that follows, if that is announced without `from`.
+  void calls_from(const void* code) noexcept { now_running_->last_code = code; }
   // Two places in one turn: the first is written if `write_first`, and the second is read. The
   // caller then makes both accesses at once.
   void visit_both(std::uint64_t first, bool write_first, std::uint64_t second, std::uint64_t bytes);
   // A locked instruction. The caller makes the access before any other thread runs.
   void access_atomically(std::uint64_t address, std::uint64_t bytes, bool write,
                          const void* from = nullptr) {
-    now_running_->place_in_program = from;
+    is_at(from);
     if (write) spend_fence();
     visit(address, bytes, write, true, write);
   }
   // A store that others must not overtake costs as much as a locked instruction.
   void store_atomically(std::uint64_t address, std::uint64_t bytes, bool sequentially_consistent,
                         const void* from = nullptr) {
-    now_running_->place_in_program = from;
+    is_at(from);
     if (sequentially_consistent) spend_fence();
     visit(address, bytes, true, true, sequentially_consistent);
   }
@@ -247,6 +249,7 @@ class engine {
     std::uint64_t instructions = 0;          // executed so far
     std::uint64_t instruction_part = 0;      // of a cycle, in 1/instruction_parts
     const void* place_in_program = nullptr;  // of the access that is being made
+    const void* last_code = nullptr;         // behind the last call that had such a place
     std::uint64_t predicted_branches = 0;    // up to the next one that is mispredicted
     std::array<outstanding_miss, 17> misses;
     unsigned miss_count = 0;
@@ -294,6 +297,10 @@ class engine {
     std::uint64_t begin = 0;
     std::uint64_t bytes = 0;
   };
+  void is_at(const void* from) noexcept {
+    now_running_->place_in_program = from;
+    if (from != nullptr) now_running_->last_code = from;
+  }
   void visit(std::uint64_t address, std::uint64_t bytes, bool write, bool atomic,
              bool waits_for_line = false);
   void touch_all(program_thread& me, std::uint64_t address, std::uint64_t bytes, bool write);
@@ -433,6 +440,7 @@ class engine {
   // initialised before any region, because the initialisation of a static aborts an open region
   memory_names& names_ = process_names();
   std::map<unsigned, conflict_report> conflicts_;  // by the name's number
+  std::map<const void*, hot_spot> hot_spots_;      // by the code
   std::map<memory_names::place, fetch_report> fetches_;
   struct noted_event {
     event what;     // without its text, because a text allocates memory

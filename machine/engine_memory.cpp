@@ -418,6 +418,7 @@ void engine::count_from_here() {
   }
   caches_.reset_counts();
   conflicts_.clear();
+  hot_spots_.clear();
   fetches_.clear();
   for (program_thread& t : threads_) t.tx.fetches.clear();  // they refer to what was cleared
   events_.clear();

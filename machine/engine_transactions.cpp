@@ -56,6 +56,7 @@ void engine::save_point(program_thread& me, const registers& back) {
   const auto* const from = reinterpret_cast<const std::byte*>(back.rsp);
   tx.stack.assign(from, reinterpret_cast<const std::byte*>(me.runs->stack_high));
   std::memcpy(tx.exception_globals.data(), exception_globals(), tx.exception_globals.size());
+  me.last_code = reinterpret_cast<const void*>(back.rip);
   ++me.counts.begun;
 }
 
@@ -140,6 +141,9 @@ void engine::end_transaction(program_thread& t, const abort_cause* aborted_for) 
     t.counts.aborted_cycles += lasted;
     ++t.counts.aborts[static_cast<std::size_t>(aborted_for->why)];
     if (by_hle) ++t.counts.elided.aborts[static_cast<std::size_t>(aborted_for->why)];
+    hot_spot& here = hot_spots_[t.last_code];
+    ++here.aborts;
+    here.aborted_cycles += lasted;
     for (void* const at : t.tx.allocated) heap::free(at, t.number);
   }
   if (options_.record_events) note_event(t, aborted_for);

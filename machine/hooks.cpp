@@ -18,6 +18,11 @@ inline void plain(const void* address, std::uint64_t bytes, bool write, const vo
     running->access(reinterpret_cast<std::uint64_t>(address), bytes, write, from);
 }
 
+// Of a call that does not hand on its caller as `from`.
+inline void calls_from(const void* code) {
+  if (running != nullptr) running->calls_from(code);
+}
+
 void both(const void* first, bool write_first, const void* second, std::size_t bytes) {
   if (running != nullptr && bytes != 0) {
     running->visit_both(reinterpret_cast<std::uint64_t>(first), write_first,
@@ -49,7 +54,7 @@ void store(volatile Word* at, Word value, int order, const void* from) {
 }
 
 template <class Word, class Change>
-Word exchange(volatile Word* at, Change change) {
+Word exchange(volatile Word* at, const void* from, Change change) {
   if (running == nullptr) {
     Word before = __atomic_load_n(at, __ATOMIC_SEQ_CST);
     while (!__atomic_compare_exchange_n(at, &before, change(before), false, __ATOMIC_SEQ_CST,
@@ -57,6 +62,7 @@ Word exchange(volatile Word* at, Change change) {
     }
     return before;
   }
+  running->calls_from(from);
   announce(at, true);
   const Word before = *at;
   *at = change(before);
@@ -64,11 +70,12 @@ Word exchange(volatile Word* at, Change change) {
 }
 
 template <class Word>
-bool compare_exchange(volatile Word* at, Word* expected, Word value) {
+bool compare_exchange(volatile Word* at, const void* from, Word* expected, Word value) {
   if (running == nullptr) {
     return __atomic_compare_exchange_n(at, expected, value, false, __ATOMIC_SEQ_CST,
                                        __ATOMIC_SEQ_CST);
   }
+  running->calls_from(from);
   announce(at, true);  // a locked instruction takes the line for writing even when it fails
   const Word before = *at;
   if (before == *expected) {
@@ -143,34 +150,39 @@ void __tsan_write_range(void* at, std::size_t bytes) {
     store(at, value, order, ELIDEX_SIM_CALLER);                                                    \
   }                                                                                                \
   WORD __tsan_atomic##BITS##_exchange(volatile WORD* at, WORD value, int) {                        \
-    return exchange(at, [=](WORD) { return value; });                                              \
+    return exchange(at, ELIDEX_SIM_CALLER, [=](WORD) { return value; });                           \
   }                                                                                                \
   WORD __tsan_atomic##BITS##_fetch_add(volatile WORD* at, WORD value, int) {                       \
-    return exchange(at, [=](WORD before) { return static_cast<WORD>(before + value); });           \
+    return exchange(at, ELIDEX_SIM_CALLER,                                                         \
+                    [=](WORD before) { return static_cast<WORD>(before + value); });               \
   }                                                                                                \
   WORD __tsan_atomic##BITS##_fetch_sub(volatile WORD* at, WORD value, int) {                       \
-    return exchange(at, [=](WORD before) { return static_cast<WORD>(before - value); });           \
+    return exchange(at, ELIDEX_SIM_CALLER,                                                         \
+                    [=](WORD before) { return static_cast<WORD>(before - value); });               \
   }                                                                                                \
   WORD __tsan_atomic##BITS##_fetch_and(volatile WORD* at, WORD value, int) {                       \
-    return exchange(at, [=](WORD before) { return static_cast<WORD>(before & value); });           \
+    return exchange(at, ELIDEX_SIM_CALLER,                                                         \
+                    [=](WORD before) { return static_cast<WORD>(before & value); });               \
   }                                                                                                \
   WORD __tsan_atomic##BITS##_fetch_or(volatile WORD* at, WORD value, int) {                        \
-    return exchange(at, [=](WORD before) { return static_cast<WORD>(before | value); });           \
+    return exchange(at, ELIDEX_SIM_CALLER,                                                         \
+                    [=](WORD before) { return static_cast<WORD>(before | value); });               \
   }                                                                                                \
   WORD __tsan_atomic##BITS##_fetch_xor(volatile WORD* at, WORD value, int) {                       \
-    return exchange(at, [=](WORD before) { return static_cast<WORD>(before ^ value); });           \
+    return exchange(at, ELIDEX_SIM_CALLER,                                                         \
+                    [=](WORD before) { return static_cast<WORD>(before ^ value); });               \
   }                                                                                                \
   int __tsan_atomic##BITS##_compare_exchange_strong(volatile WORD* at, WORD* expected, WORD value, \
                                                     int, int) {                                    \
-    return compare_exchange(at, expected, value) ? 1 : 0;                                          \
+    return compare_exchange(at, ELIDEX_SIM_CALLER, expected, value) ? 1 : 0;                       \
   }                                                                                                \
   int __tsan_atomic##BITS##_compare_exchange_weak(volatile WORD* at, WORD* expected, WORD value,   \
                                                   int, int) {                                      \
-    return compare_exchange(at, expected, value) ? 1 : 0;                                          \
+    return compare_exchange(at, ELIDEX_SIM_CALLER, expected, value) ? 1 : 0;                       \
   }                                                                                                \
   WORD __tsan_atomic##BITS##_compare_exchange_val(volatile WORD* at, WORD expected, WORD value,    \
                                                   int, int) {                                      \
-    compare_exchange(at, &expected, value);                                                        \
+    compare_exchange(at, ELIDEX_SIM_CALLER, &expected, value);                                     \
     return expected;                                                                               \
   }
 ELIDEX_SIM_ATOMIC(8, std::uint8_t)
@@ -192,29 +204,35 @@ void __tsan_atomic_signal_fence(int) {}
 // --- the string functions; instrument.py gives calls in the program these names ---
 
 void* elidex_sim_memcpy(void* to, const void* from, std::size_t bytes) {
+  calls_from(ELIDEX_SIM_CALLER);
   both(to, true, from, bytes);
   return std::memcpy(to, from, bytes);
 }
 void* elidex_sim_memmove(void* to, const void* from, std::size_t bytes) {
+  calls_from(ELIDEX_SIM_CALLER);
   both(to, true, from, bytes);
   return std::memmove(to, from, bytes);
 }
 void* elidex_sim_memset(void* to, int value, std::size_t bytes) {
   if (bytes == 0) return to;
+  calls_from(ELIDEX_SIM_CALLER);
   plain(to, bytes, true, nullptr);
   return std::memset(to, value, bytes);
 }
 int elidex_sim_memcmp(const void* a, const void* b, std::size_t bytes) {
+  calls_from(ELIDEX_SIM_CALLER);
   both(a, false, b, bytes);
   return std::memcmp(a, b, bytes);
 }
 int elidex_sim_strcmp(const char* a, const char* b) {
   std::size_t equal = 0;
   while (a[equal] == b[equal] && a[equal] != 0) ++equal;
+  calls_from(ELIDEX_SIM_CALLER);
   both(a, false, b, equal + 1);
   return std::strcmp(a, b);
 }
 std::size_t elidex_sim_strlen(const char* s) {
+  calls_from(ELIDEX_SIM_CALLER);
   // Others run while it is announced: until it is still as long as announced.
   for (;;) {
     const std::size_t length = std::strlen(s);
@@ -224,6 +242,7 @@ std::size_t elidex_sim_strlen(const char* s) {
 }
 void* elidex_sim_memchr(const void* s, int value, std::size_t bytes) {
   if (bytes == 0) return nullptr;
+  calls_from(ELIDEX_SIM_CALLER);
   plain(s, bytes, false, nullptr);
   return const_cast<void*>(std::memchr(s, value, bytes));
 }

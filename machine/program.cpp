@@ -3,15 +3,19 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "machine/engine.hpp"
+#include "machine/function_names.hpp"
 #include "machine/simulation.hpp"
 
 namespace elidex::sim {
@@ -127,7 +131,50 @@ double milliseconds_of(const machine& which, std::uint64_t cycles) {
   return static_cast<double>(cycles) / static_cast<double>(which.megahertz) / 1000;
 }
 
-void print(const machine& which, const program_settings& settings, const report& r) {
+struct function_aborts {
+  std::string function;
+  std::uint64_t aborts = 0;
+  std::uint64_t cycles = 0;  // of the aborted transactions
+};
+
+// Replaces the template arguments by "<>", because they may fill several lines.
+std::string without_template_arguments(const std::string& name) {
+  std::string short_name;
+  std::size_t depth = 0;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const bool is_operator = short_name.ends_with("operator") ||
+                             short_name.ends_with("operator<") || short_name.ends_with("operator-");
+    const bool opens = name[i] == '<' && !is_operator;
+    const bool closes = name[i] == '>' && depth > 0 && name[i - 1] != '-';
+    if (closes) --depth;
+    if (depth == 0) short_name += name[i];
+    if (opens) ++depth;
+  }
+  return short_name;
+}
+
+// The largest number of cycles first.
+std::vector<function_aborts> aborts_by_function(const report& r) {
+  if (r.hot_spots.empty()) return {};
+  const function_names names = function_names::of_this_program();
+  std::map<std::string, function_aborts> by_name;
+  for (const hot_spot& spot : r.hot_spots) {
+    const std::string name = names.at(spot.code);
+    function_aborts& one = by_name[name];
+    one.function = name;
+    one.aborts += spot.aborts;
+    one.cycles += spot.aborted_cycles;
+  }
+  std::vector<function_aborts> all;
+  for (const auto& [name, one] : by_name) all.push_back(one);
+  std::stable_sort(all.begin(), all.end(), [](const function_aborts& a, const function_aborts& b) {
+    return a.cycles > b.cycles;
+  });
+  return all;
+}
+
+void print(const machine& which, const program_settings& settings, const report& r,
+           const std::vector<function_aborts>& functions) {
   const thread_report all = r.total();
   std::fprintf(stderr, "elidex: %s, %s locks: %zu threads, %.3f ms simulated, %llu accesses\n",
                which.name.c_str(), settings.elided ? "elided" : "plain", r.threads.size(),
@@ -144,6 +191,16 @@ void print(const machine& which, const program_settings& settings, const report&
                static_cast<unsigned long long>(all.committed),
                static_cast<unsigned long long>(all.aborted()), reasons.empty() ? "" : ": ",
                reasons.c_str());
+  constexpr std::size_t printed = 5;
+  constexpr int name_width = 100;  // the JSON report has whole names
+  for (std::size_t i = 0; i < std::min(functions.size(), printed); ++i) {
+    const double share = 100.0 * static_cast<double>(functions[i].cycles) /
+                         static_cast<double>(std::max<std::uint64_t>(all.aborted_cycles, 1));
+    const std::string name = without_template_arguments(functions[i].function);
+    std::fprintf(stderr, "elidex: %5.1f %% of the aborted cycles, %llu aborts: %.*s%s\n", share,
+                 static_cast<unsigned long long>(functions[i].aborts), name_width, name.c_str(),
+                 name.size() > name_width ? "..." : "");
+  }
 }
 
 void write_counts(std::FILE* file, const thread_report& t) {
@@ -162,9 +219,20 @@ void write_counts(std::FILE* file, const thread_report& t) {
   std::fprintf(file, "}");
 }
 
+// As a JSON string. A name may hold a character literal, such as f<'"'>.
+std::string quoted(const std::string& text) {
+  std::string json = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') json += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) continue;
+    json += c;
+  }
+  return json + '"';
+}
+
 // `file` is closed at the end.
 void write_json(std::FILE* file, const machine& which, const program_settings& settings,
-                const report& r) {
+                const report& r, const std::vector<function_aborts>& functions) {
   std::fprintf(file,
                "{\"schema\": 1, \"machine\": \"%s\", \"locks\": \"%s\", \"seed\": %llu, "
                "\"cycles\": %llu, \"milliseconds\": %.6f,\n \"total\": {",
@@ -177,6 +245,13 @@ void write_json(std::FILE* file, const machine& which, const program_settings& s
     std::fprintf(file, "%s{", i == 0 ? "" : ",\n  ");
     write_counts(file, r.threads[i]);
     std::fprintf(file, "}");
+  }
+  std::fprintf(file, "],\n \"functions\": [");
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    std::fprintf(file, "%s{\"function\": %s, \"aborts\": %llu, \"aborted_cycles\": %llu}",
+                 i == 0 ? "" : ",\n  ", quoted(functions[i].function).c_str(),
+                 static_cast<unsigned long long>(functions[i].aborts),
+                 static_cast<unsigned long long>(functions[i].cycles));
   }
   std::fprintf(file, "]}\n");
   if (std::fclose(file) != 0) throw std::runtime_error("cannot write " + settings.report.string());
@@ -199,8 +274,9 @@ int run_program(int (*program)(int, char**, char**), int argc, char** argv, void
                          running->end_with_others();
                        }});
   std::fflush(stdout);
-  print(which, settings, r);
-  if (json != nullptr) write_json(json, which, settings, r);
+  const std::vector<function_aborts> functions = aborts_by_function(r);
+  print(which, settings, r, functions);
+  if (json != nullptr) write_json(json, which, settings, r, functions);
   if (!r.stuck.empty()) {
     const std::string why = returned ? r.stuck.substr(0, r.stuck.find('\n')) : r.stuck;
     std::fprintf(stderr, "elidex: %s\n", why.c_str());

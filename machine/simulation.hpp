@@ -142,6 +142,15 @@ struct fetch_report {
   std::uint64_t cycles = 0;
 };
 
+// The aborts of transactions whose threads were at one place of the program's code.
+struct hot_spot {
+  // The return address of the thread's last call of the machine: of an access, or of the begin of
+  // the transaction. function_names.hpp names the function.
+  const void* code = nullptr;
+  std::uint64_t aborts = 0;
+  std::uint64_t aborted_cycles = 0;  // of these transactions
+};
+
 // Why a transaction was aborted.
 struct abort_cause {
   abort_reason why;
@@ -173,6 +182,7 @@ struct report {
   std::uint64_t l1_hits = 0, l2_hits = 0, l3_hits = 0, other_core_hits = 0, dram_accesses = 0;
   std::vector<conflict_report> conflicts;  // ordered by count, the largest first
   std::vector<fetch_report> fetches;       // ordered by cycles, the largest first
+  std::vector<hot_spot> hot_spots;         // ordered by `code`
   std::vector<event> events;
   // Empty if all threads have ended. Otherwise it names the object that each thread waits for, and
   // the program's data is in the state that the threads have left.

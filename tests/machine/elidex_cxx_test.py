@@ -63,6 +63,31 @@ int main() {
 """
 
 
+# One function's data is every thread's, the other one's is its thread's own.
+HOT = """
+#include <cstdio>
+#include <mutex>
+#include <thread>
+#include <vector>
+std::mutex mutex;
+struct alignas(64) cell { long value[8] = {}; } cells[5];
+[[gnu::noipa]] static void hot(long* value) { for (int i = 0; i < 8; ++i) ++value[i]; }
+[[gnu::noipa]] static void cold(long* value) { for (int i = 0; i < 8; ++i) ++value[i]; }
+int main() {
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t)
+    threads.emplace_back([t] {
+      for (unsigned i = 0; i < 400; ++i) {
+        std::lock_guard guard(mutex);
+        if (i % 2 == 0) hot(cells[4].value); else cold(cells[t].value);
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  std::printf("%ld %ld\\n", cells[4].value[7], cells[0].value[0] + cells[1].value[0] + cells[2].value[0] + cells[3].value[0]);
+}
+"""
+
+
 class Runs(Programs):
     def report(self, settings):
         answer = self.start(settings + " report=report.json")
@@ -98,6 +123,28 @@ class Runs(Programs):
             self.assertEqual((answer.returncode, answer.stdout), (2, ""), settings)
             self.assertEqual(answer.stderr.count("\n"), 1, answer.stderr)
             self.assertIn(said, answer.stderr)
+
+    def test_aborts_are_reported_by_function(self):
+        self.compile(HOT)
+        answer = self.start("locks=elided report=report.json")
+        self.assertEqual((answer.returncode, answer.stdout), (0, "800 800\n"), answer.stderr)
+        report = json.loads((self.directory / "report.json").read_text())
+        aborts = {one["function"]: one["aborts"] for one in report["functions"]}
+        self.assertEqual(sum(aborts.values()), sum(report["total"]["aborts"].values()))
+        self.assertIn("hot(long*)", aborts)
+        self.assertGreater(aborts["hot(long*)"], 20 * aborts.get("cold(long*)", 0))
+        cycles = [one["aborted_cycles"] for one in report["functions"]]
+        self.assertEqual(cycles, sorted(cycles, reverse=True))
+        self.assertRegex(answer.stderr, r"(?m)^elidex: +\d+\.\d % of the aborted cycles, \d+ aborts: hot\(long\*\)$")
+
+    def test_a_stripped_program_reports_addresses(self):
+        self.compile(HOT, "-s")
+        answer = self.start("locks=elided")
+        self.assertRegex(answer.stderr, r"(?m)aborts: 0x[0-9a-f]+$")
+
+    def test_without_aborts_no_function_is_reported(self):
+        self.compile(COUNTER)
+        self.assertEqual(self.report("locks=plain")["functions"], [])
 
     def test_a_system_call_aborts_and_is_made_once(self):
         self.compile("""
