@@ -1,6 +1,7 @@
 #include "elidex/internal/memory/block_pool.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -44,6 +45,11 @@ constexpr std::size_t refill_blocks = 16;
 // chosen: above it, other parts may have a batch of them
 constexpr std::size_t free_blocks_per_part_max = 64;
 constexpr std::size_t batch_blocks = free_blocks_per_part_max / 2;
+
+std::size_t rounded_chunk(std::size_t bytes) noexcept {
+  const std::size_t unit = bytes >= huge_page_bytes ? huge_page_bytes : alignof(void*);
+  return (bytes + unit - 1) / unit * unit;
+}
 
 }  // namespace
 
@@ -153,16 +159,52 @@ void block_pool::add_chunk() {
     const std::size_t wished = std::clamp(all / 16, huge_page_bytes, chunk_bytes_max);
     // Two blocks at least: one alone could leave half of the chunk unused.
     bytes = std::max(wished, std::size_t{2} * block_bytes_ + sizeof(chunk_end));
-    bytes = (bytes + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
   }
-  bytes = bytes / alignof(chunk_end) * alignof(chunk_end);
+  bytes = rounded_chunk(bytes);
   make_room_for_batches((all + bytes) / block_bytes_ / batch_blocks);
-  auto* const memory = static_cast<std::byte*>(source_.obtain_large(bytes));
+  use_chunk(source_.obtain_large(bytes), bytes);
+}
+
+// The blocks of the chunk before are all in use, or the caller keeps them.
+void block_pool::use_chunk(void* memory, std::size_t bytes) noexcept {
   name_memory(memory, bytes, name_, block_bytes_, head_bytes_);
-  last_chunk_ =
-      ::new (memory + bytes - sizeof(chunk_end)) chunk_end{last_chunk_, memory, bytes, all + bytes};
-  unused_ = memory;
+  unused_ = static_cast<std::byte*>(memory);
+  last_chunk_ = ::new (unused_ + bytes - sizeof(chunk_end))
+      chunk_end{last_chunk_, memory, bytes, chunk_bytes() + bytes};
   unused_count_ = static_cast<std::uint32_t>((bytes - sizeof(chunk_end)) / block_bytes_);
+}
+
+// No lock is held while the system makes the pages, so other threads go on.
+void block_pool::reserve(std::size_t blocks) {
+  constexpr std::size_t blocks_max = std::numeric_limits<std::uint32_t>::max();
+  std::size_t bytes = 0;
+  {
+    const std::lock_guard guard(chunk_lock_);
+    const std::size_t there = chunk_bytes() / block_bytes_;
+    if (there >= std::min(blocks, blocks_max)) return;
+    const std::size_t missing = std::min(blocks, blocks_max) - there;
+    bytes = rounded_chunk(missing * block_bytes_ + sizeof(chunk_end));
+  }
+  if (!source_.may_obtain(bytes)) throw std::bad_alloc();
+  void* const memory = source_.obtain_large(bytes);
+  touch_pages(memory, bytes);
+  std::byte* rest = nullptr;
+  std::size_t rest_count = 0;
+  try {
+    const std::lock_guard guard(chunk_lock_);
+    make_room_for_batches((chunk_bytes() + bytes) / block_bytes_ / batch_blocks);
+    rest = std::exchange(unused_, nullptr);
+    rest_count = std::exchange(unused_count_, 0);
+    use_chunk(memory, bytes);
+  } catch (...) {
+    source_.give_back_large(memory, bytes);
+    throw;
+  }
+  part& mine = lock_this_threads_part();
+  const std::lock_guard guard(mine.lock, std::adopt_lock);
+  for (std::size_t i = 0; i < rest_count; ++i)
+    mine.free = ::new (rest + i * block_bytes_) free_block{mine.free};
+  mine.free_count += rest_count;
 }
 
 void block_pool::make_room_for_batches(std::size_t batches) {

@@ -1,5 +1,6 @@
 #include "elidex/internal/memory/large_memory.hpp"
 
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <new>
@@ -73,6 +74,21 @@ void return_zeroed_memory(void* memory, std::size_t bytes) noexcept {
   }
 #endif
   return_memory(memory, bytes);
+}
+
+// The kernel makes all pages in one call where it can (Linux 5.14). Otherwise each page gets a byte.
+void touch_pages(void* memory, std::size_t bytes) noexcept {
+  constexpr std::size_t page_bytes = 4096;
+#if defined(ELIDEX_MAPS_MEMORY) && defined(MADV_POPULATE_WRITE)
+  const std::size_t before = (0 - reinterpret_cast<std::uintptr_t>(memory)) % page_bytes;
+  if (before < bytes) {
+    std::byte* const first = static_cast<std::byte*>(memory) + before;
+    const std::size_t whole_pages = (bytes - before) / page_bytes * page_bytes;
+    if (::madvise(first, whole_pages, MADV_POPULATE_WRITE) == 0 || errno == ENOMEM) return;
+  }
+#endif
+  for (std::size_t at = 0; at < bytes; at += page_bytes)
+    static_cast<volatile std::byte*>(memory)[at] = std::byte{};
 }
 
 bool discard_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) noexcept {

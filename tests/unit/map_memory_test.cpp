@@ -1,13 +1,16 @@
 // memory_options, and what small maps take.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory_resource>
 #include <new>
+#include <set>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -196,7 +199,90 @@ TEST(HashMapMemory, ReserveBeyondTheLimitIsBadAlloc) {
   EXPECT_EQ(map.get(1), 2u);
 }
 
+template <class Map>
+class OrderedMapReserve : public testing::Test {};
+using reserving_maps =
+    testing::Types<ordered_map<std::uint64_t, std::uint64_t>, ordered_map<std::string, std::string>,
+                   ordered_map<std::pair<int, int>, int>>;
+TYPED_TEST_SUITE(OrderedMapReserve, reserving_maps);
+
+template <>
+struct sample<ordered_map<std::pair<int, int>, int>> {
+  static std::pair<int, int> key(std::uint64_t i) {
+    return {static_cast<int>(i * 7919 % 100'003), static_cast<int>(i)};
+  }
+  static int value(std::uint64_t i) { return static_cast<int>(i); }
+};
+
+TYPED_TEST(OrderedMapReserve, InsertionsTakeNodesThatAreThere) {
+  constexpr std::uint64_t keys = 30'000;
+  counting_resource resource;
+  TypeParam map(memory_options{.resource = &resource});
+  map.reserve(keys);
+  const std::size_t reserved = resource.bytes();
+  EXPECT_GT(reserved, keys * 8);
+  map.reserve(keys);
+  map.reserve(0);
+  EXPECT_EQ(resource.bytes(), reserved);
+
+  // The bytes of strings come from the resource too. One more chunk of nodes is a sixteenth.
+  const std::uint64_t bytes_of_strings =
+      std::is_same_v<typename TypeParam::record, std::pair<std::string, std::string>> ? 200 : 0;
+  for (std::uint64_t i = 0; i < keys; ++i) upsert(map, i);
+  EXPECT_LE(resource.bytes(), reserved + reserved / 8 + keys * bytes_of_strings);
+  for (std::uint64_t i = 0; i < keys; ++i) ASSERT_TRUE(has(map, i)) << i;
+}
+
+TYPED_TEST(OrderedMapReserve, BeyondTheLimitKeepsTheKeys) {
+  TypeParam map(memory_options{.bytes_max = 1'000'000});
+  for (std::uint64_t i = 0; i < 100; ++i) upsert(map, i);
+  EXPECT_THROW(map.reserve(1'000'000), std::bad_alloc);
+  EXPECT_THROW(map.reserve(static_cast<std::size_t>(-1)), std::bad_alloc);
+  for (std::uint64_t i = 0; i < 200; ++i) upsert(map, i);
+  EXPECT_EQ(map.size(), 200u);
+}
+
+TYPED_TEST(OrderedMapReserve, WhileOthersInsert) {
+  constexpr std::uint64_t keys_each = 3'000;
+  TypeParam map;
+  {
+    std::vector<std::jthread> threads;
+    for (std::uint64_t t = 0; t < 2; ++t) {
+      threads.emplace_back([&, t] {
+        for (std::uint64_t i = 0; i < keys_each; ++i) upsert(map, 2 * i + t);
+      });
+      threads.emplace_back([&, t] {
+        for (std::uint64_t i = 1; i < 8; ++i) map.reserve(1'000 * (2 * i + t));
+      });
+    }
+  }
+  EXPECT_EQ(map.size(), 2 * keys_each);
+  for (std::uint64_t i = 0; i < 2 * keys_each; ++i) ASSERT_TRUE(has(map, i)) << i;
+}
+
 // --- the parts of it ---
+
+TEST(BlockPool, ReservedBlocksHavePagesAndNoneIsLost) {
+  constexpr std::size_t block_bytes = 1024;
+  constexpr std::size_t wanted = 3'000;
+  internal::block_pool pool(block_bytes);
+  std::set<std::byte*> blocks;
+  const auto allocate = [&] { return static_cast<std::byte*>(pool.allocate()); };
+  for (int i = 0; i < 100; ++i) blocks.insert(allocate());
+  pool.reserve(wanted);
+  const std::size_t reserved = pool.reserved_bytes();
+  while (blocks.size() < wanted) {
+    std::byte* const block = allocate();
+    ASSERT_TRUE(blocks.insert(block).second);
+    std::byte* const page = block - reinterpret_cast<std::uintptr_t>(block) % 4096;
+    unsigned char is_resident = 0;
+    ASSERT_EQ(::mincore(page, 1, &is_resident), 0);
+    ASSERT_TRUE((is_resident & 1) != 0) << blocks.size();
+  }
+  EXPECT_EQ(pool.reserved_bytes(), reserved);
+  for (std::byte* const one : blocks) pool.deallocate(one);
+  EXPECT_EQ(pool.blocks_in_use(), 0u);
+}
 
 TEST(MemorySource, CountsUpToItsLimit) {
   internal::memory_source source(memory_options{.bytes_max = 1000});

@@ -50,6 +50,11 @@ class block_pool {
   [[nodiscard]] void* allocate();
   void deallocate(void* block) noexcept;
 
+  // Enlarges the pool to at least `blocks` blocks in all, but not beyond 2^32. The system backs the
+  // new ones with pages before they can be allocated. Throws what the source throws, and then has
+  // changed nothing.
+  void reserve(std::size_t blocks);
+
   // The bytes obtained for blocks, used or not, and for the pool's own parts.
   std::size_t reserved_bytes() const noexcept;
   // The number of blocks that are allocated and not yet deallocated.
@@ -77,7 +82,8 @@ class block_pool {
   void refill(part&);          // the caller holds the part's lock
   void spill(part&) noexcept;  // likewise
   bool take_left_behind(part&) noexcept;
-  void add_chunk();  // the caller holds chunk_lock_
+  void add_chunk();                                          // the caller holds chunk_lock_
+  void use_chunk(void* memory, std::size_t bytes) noexcept;  // likewise
   void make_room_for_batches(std::size_t batches);
   std::size_t chunk_bytes() const noexcept {
     return last_chunk_ == nullptr ? 0 : last_chunk_->bytes_of_all;

@@ -355,6 +355,8 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   std::size_t memory_bytes() const noexcept;
   btree_stats stats() const noexcept;
 
+  // Provides nodes for about so many keys in all, and touches them. Throws std::bad_alloc.
+  void reserve(std::size_t many) { this->reserve_nodes(many); }
   // Frees now what was erased before this call, instead of at the next erasures. Memory that a
   // reader may still reach is kept.
   void reclaim() noexcept { retire_list_.sweep_all(); }

@@ -581,6 +581,16 @@ class btree_inner {
   template <class Operation, class Attempt>
   op_status run_changing(Operation& op, Attempt&& attempt);
 
+  // Provides nodes for so many keys, inserted in random order. Throws std::bad_alloc.
+  void reserve_nodes(std::size_t many) {
+    // Measured with 10 M random keys: leaves are 83 % full, and inner nodes 70 %.
+    const std::size_t leaves = many / std::max(1U, leaf::capacity * 83 / 100) + 1;
+    leaf_pool_.reserve(leaves);
+    const std::size_t of_a_node = std::max(2U, inner::capacity * 70 / 100);
+    // The levels above the lowest one are a geometric series.
+    inner_pool_.reserve(leaves / (of_a_node - 1) + 1);
+  }
+
   std::size_t node_bytes_reserved() const noexcept {
     return leaf_pool_.reserved_bytes() + inner_pool_.reserved_bytes() + restarts_.memory_bytes() +
            splits_.memory_bytes() + merges_.memory_bytes() + redistributions_.memory_bytes();

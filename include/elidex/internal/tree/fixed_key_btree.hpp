@@ -318,6 +318,8 @@ class fixed_key_btree
   std::size_t memory_bytes() const noexcept;
   fixed_key_btree_stats stats() const noexcept;
 
+  // Provides nodes for about so many keys in all, and touches them. Throws std::bad_alloc.
+  void reserve(std::size_t many) { this->reserve_nodes(many); }
   // Frees now what was erased before this call, instead of at the next erasures. Memory that a
   // reader may still reach is kept.
   void reclaim() noexcept { retire_list_.sweep_all(); }

@@ -137,6 +137,9 @@ class region_choosing_tree {
   std::optional<std::pair<Value, bool>> get_or_insert_if_made(Key key, Make&& make) {
     return of_tree([&](auto& t) { return t.get_or_insert_if_made(key, make); });
   }
+  void reserve(std::size_t keys) {
+    of_tree([&](auto& t) { t.reserve(keys); });
+  }
   template <std::ranges::input_range Range>
   void bulk_load(Range&& sorted) {
     of_tree([&](auto& t) { t.bulk_load(sorted); });
