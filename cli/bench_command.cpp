@@ -277,7 +277,7 @@ attempts that were repeated, of all transactions. lost is the difference between
 and the actual sum after a run: changes (ycsb-txn) or cents (smallbank). If the isolation level
 guarantees that nothing is lost, a loss ends the command with status 1.)");
   flags->index = bench_index_default;
-  add_workload_options(command, *flags);
+  add_workload_options(command, *flags, "; of databases: tpcc|ycsb-txn:a (b, c, f)|smallbank");
   command
       .add_option("--csv", flags->csv,
                   "write the runs to FILE as CSV, a row each; - for standard output")

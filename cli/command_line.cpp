@@ -215,7 +215,8 @@ int command_parser::run(int argc, char** argv) {
   }
 }
 
-void add_workload_options(command_parser& command, workload_flags& flags) {
+void add_workload_options(command_parser& command, workload_flags& flags,
+                          const std::string& more_workloads) {
   command.add_option("--index", flags.index, "names from 'elidex list'")
       .type_name("A,B")
       .shows_default();
@@ -223,7 +224,8 @@ void add_workload_options(command_parser& command, workload_flags& flags) {
       .add_option("--workload", flags.workload,
                   "a|b|c|d|e|f|load|bulk-load|delete|churn|mix:N (N % read, the rest "
                   "update)|insert-mix:N (N % insert, the rest read)|multi-get:N (N keys with one "
-                  "call); of databases, in bench: tpcc|ycsb-txn:a (b, c, f)|smallbank")
+                  "call); of paper 003: put:THETA|eunomia:THETA and others ('elidex list')" +
+                      more_workloads)
       .type_name("A,B")
       .shows_default();
   command

@@ -91,7 +91,9 @@ void add_report_command(command_parser& app);
 // Flags of several commands.
 inline constexpr const char* json_help =
     "write the results to FILE as JSON (schema 1); - for standard output";
-void add_workload_options(command_parser& command, workload_flags& flags);
+// more_workloads: of this command alone, behind those that all commands have.
+void add_workload_options(command_parser& command, workload_flags& flags,
+                          const std::string& more_workloads = "");
 void add_column_options(command_parser& command, column_flags& flags);
 
 }  // namespace elidex::cli

@@ -75,13 +75,14 @@ void add_repro_command(command_parser& app) {
       app.add_command("repro", "repeat the papers' figures and tables, and judge their claims");
   command
       .add_option("id", flags->ids,
-                  "a claim (S-3.5), a figure with all its claims (E-F2), a paper (K, E, S), all")
+                  "a claim (S-3.5, E-M1), a figure (E-F2), a paper (K, E or S), or all")
       .type_name("ID")
       .required();
   command
       .add_option("--scale", flags->scale,
-                  "smoke: short runs, provisional verdicts | settled: the same points in long runs "
-                  "| full: more points and seeds in long runs")
+                  "smoke: short runs, provisional verdicts (E: half an hour) | settled: the same "
+                  "points, long runs (E: 12 hours of CPU time) | full: more points and seeds, long "
+                  "runs (E: days)")
       .type_name("S")
       .shows_default();
   command
@@ -107,10 +108,11 @@ void add_repro_command(command_parser& app) {
       .type_name("N");
   command
       .add_option("--answers", flags->answers,
-                  "save each run's result to FILE, and reuse the results that it has")
+                  "append each run's result to FILE; runs already in FILE are not repeated")
       .type_name("FILE");
-  command.add_flag("--verify", flags->verify,
-                   "take all results from --answers, repeat one run in ten, and compare");
+  command.add_flag(
+      "--verify", flags->verify,
+      "repeat a tenth of the runs in --answers, which must have all, and compare them");
   command.add_option("--json", flags->json, json_help).type_name("FILE");
   command.runs([flags] { return repro_command(*flags); });
 }

@@ -407,27 +407,30 @@ void add_sim_command(command_parser& app) {
       .shows_default();
   command
       .add_option("--cores", flags->cores,
-                  "hardware threads that the program uses [as --threads, or 1]")
+                  "simulated hardware threads [the value of --threads, or 1]")
       .type_name("N,M");
   command
-      .add_option("--threads", flags->threads, "threads; more than --cores take turns [as --cores]")
+      .add_option("--threads", flags->threads,
+                  "program threads; if more than --cores, they are scheduled in turn [the value of "
+                  "--cores]")
       .type_name("N,M");
   command.add_option("--ops", flags->operations, "operations of each thread")
       .type_name("N")
       .shows_default();
   command
       .add_option("--retries", flags->retries,
-                  "retries after a conflict, of all that elide by RTM except */rtm-noretry [their "
-                  "own: 8; DBX 128]")
+                  "retries after a conflict, of every index with RTM except ordered_map and "
+                  "*/rtm-noretry [each index's own: */rtm 8, euno-btree+ 12, all others 128]")
       .type_name("N");
   command
       .add_option("--leaf-version", flags->leaf_version,
-                  "of btree/htm-dbx: none | head | line (counted by each write)")
+                  "only btree/htm-dbx: a version in each leaf that every write increments: none | "
+                  "head (in the header's line) | line (on a line of its own)")
       .type_name("V")
       .shows_default();
   command
       .add_option("--quantum", flags->quantum,
-                  "cycles that a core may run ahead; 0 for published numbers")
+                  "cycles by which a core's clock may lead the others; published numbers use 0")
       .type_name("N")
       .shows_default();
   command
