@@ -76,7 +76,7 @@ void return_zeroed_memory(void* memory, std::size_t bytes) noexcept {
   return_memory(memory, bytes);
 }
 
-// The kernel makes all pages in one call where it can (Linux 5.14). Otherwise each page gets a byte.
+// From Linux 5.14 on the kernel makes all pages in one call. Before, each page gets a byte.
 void touch_pages(void* memory, std::size_t bytes) noexcept {
   constexpr std::size_t page_bytes = 4096;
 #if defined(ELIDEX_MAPS_MEMORY) && defined(MADV_POPULATE_WRITE)

@@ -32,8 +32,9 @@ void return_memory(void* memory, std::size_t bytes) noexcept;
 // `bytes` must be the number that was obtained.
 void return_zeroed_memory(void* memory, std::size_t bytes) noexcept;
 
-// Backs uninitialised memory with pages of the system now, not at the first access to each page. Its
-// contents are unspecified afterwards. If the system has too few pages, some may be missing.
+// Backs uninitialised memory with pages of the system now, instead of at the first access to each
+// page. Its contents are unspecified afterwards. If the system runs out of pages, some may be
+// missing.
 void touch_pages(void* memory, std::size_t bytes) noexcept;
 
 // Gives the pages of obtain_zeroed_memory() back to the system. The addresses stay valid and read
