@@ -218,6 +218,7 @@ class engine {
     std::int16_t next = -1;
     bool called = false;
     std::uint64_t at = 0;  // if it is called: when the line is free
+    unsigned passes = 0;   // as in line_wait
   };
 
   // An access whose line has not arrived, while the thread runs on.
@@ -315,7 +316,9 @@ class engine {
   std::int16_t* link_of(std::int16_t request) noexcept;
   std::int16_t* link_to(line& l, std::int16_t request) noexcept;
   void call_next(line& l);
-  program_thread& next_served(const line& l);
+  unsigned* passes_of(std::int16_t request) noexcept;
+  unsigned core_of(std::int16_t request) const noexcept;
+  std::int16_t next_served(const line& l);
   std::int16_t number_of(const abandoned_request& a) const noexcept;
   void call(abandoned_request& next) noexcept;
   void abandon(program_thread& t);

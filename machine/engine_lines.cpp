@@ -4,8 +4,8 @@
 // after the fill. Until line::busy_until, every request for the line that is not a hit waits, reads
 // as well as writes. A request that takes copies away from other cores also waits until these
 // copies have arrived (line::arrived_at). A wait reserves nothing: a request moves busy_until only
-// when it is served, so a request that an abort ends during its wait delays nobody. A hit waits
-// only if the other thread of the core has the line in its write set.
+// when it is served, so a request that an abort ends during its wait delays nobody, unless
+// machine::requests_outlive_aborts keeps it (below). A hit waits only if the other thread of the core has the line in its write set.
 //
 // Order of service: the request that was issued first (machine::line_order has the alternatives).
 // The threads that wait for a line form a list. One of them, the called one, is in the queue of
@@ -111,6 +111,16 @@ std::int16_t* engine::link_of(std::int16_t request) noexcept {
   return n < threads_.size() ? &threads_[n].awaits.next : &abandoned_[n - threads_.size()].next;
 }
 
+unsigned* engine::passes_of(std::int16_t request) noexcept {
+  const auto n = static_cast<std::size_t>(request);
+  return n < threads_.size() ? &threads_[n].awaits.passes : &abandoned_[n - threads_.size()].passes;
+}
+
+unsigned engine::core_of(std::int16_t request) const noexcept {
+  const auto n = static_cast<std::size_t>(request);
+  return n < threads_.size() ? threads_[n].core : abandoned_[n - threads_.size()].core;
+}
+
 // What refers to the request in the line's list; -1: its end.
 std::int16_t* engine::link_to(line& l, std::int16_t request) noexcept {
   std::int16_t* link = &l.first_waiter;
@@ -120,11 +130,12 @@ std::int16_t* engine::link_to(line& l, std::int16_t request) noexcept {
 
 void engine::call_next(line& l) {
   if (l.first_waiter < 0) return;
-  if (const auto first = static_cast<std::size_t>(l.first_waiter); first >= threads_.size()) {
-    call(abandoned_[first - threads_.size()]);
+  const auto chosen = static_cast<std::size_t>(next_served(l));
+  if (chosen >= threads_.size()) {
+    call(abandoned_[chosen - threads_.size()]);
     return;
   }
-  program_thread& next = next_served(l);
+  program_thread& next = threads_[chosen];
   next.awaits.called = true;
   next.clock = std::max({next.clock, free_at(next, l, next.awaits.write), clock_now()});
   enqueue(next);
@@ -158,7 +169,8 @@ void engine::abandon(program_thread& t) {
              .core = t.core,
              .address = t.awaits.address,
              .write = t.awaits.write,
-             .next = t.awaits.next};
+             .next = t.awaits.next,
+             .passes = t.awaits.passes};
   if (t.awaits.called) call(*unused);
   t.awaits = {};
 }
@@ -174,6 +186,7 @@ bool engine::take_over(program_thread& me, line& l, const line_wait& request) {
     me.awaits = request;
     me.awaits.next = old.next;
     me.awaits.called = old.called;
+    me.awaits.passes = old.passes;
     old = {};
     return true;
   }
@@ -251,28 +264,24 @@ void engine::serve(const abandoned_request& request) {
 }
 
 // Returns the waiting request to serve next, chosen by machine::line_order.
-engine::program_thread& engine::next_served(const line& l) {
-  program_thread& first = threads_[static_cast<std::size_t>(l.first_waiter)];
-  const auto after = [this](const program_thread& t) {
-    return t.awaits.next < 0 ? nullptr : &threads_[static_cast<std::size_t>(t.awaits.next)];
-  };
+std::int16_t engine::next_served(const line& l) {
   if (machine_.line_order == machine::random_order) {
     std::uint64_t waiters = 0;
-    for (const program_thread* t = &first; t != nullptr; t = after(*t)) ++waiters;
-    program_thread* chosen = &first;
+    for (std::int16_t one = l.first_waiter; one >= 0; one = *link_of(one)) ++waiters;
+    std::int16_t chosen = l.first_waiter;
     for (std::uint64_t n = next_random(line_order_random_) % waiters; n > 0; --n)
-      chosen = after(*chosen);
-    return *chosen;
+      chosen = *link_of(chosen);
+    return chosen;
   }
   constexpr unsigned passes_max = 64;  // chosen, so that no request waits for ever
   if (machine_.line_order == machine::same_socket_first && l.owner >= 0 &&
-      first.awaits.passes++ < passes_max) {
+      (*passes_of(l.first_waiter))++ < passes_max) {
     const unsigned here = caches_.socket_of(static_cast<unsigned>(l.owner));
-    for (program_thread* t = &first; t != nullptr; t = after(*t)) {
-      if (caches_.socket_of(t->core) == here) return *t;
+    for (std::int16_t one = l.first_waiter; one >= 0; one = *link_of(one)) {
+      if (caches_.socket_of(core_of(one)) == here) return one;
     }
   }
-  return first;
+  return l.first_waiter;
 }
 
 }  // namespace elidex::sim

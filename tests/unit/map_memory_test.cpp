@@ -3,8 +3,10 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <barrier>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <memory_resource>
 #include <new>
 #include <set>
@@ -17,6 +19,7 @@
 #include "elidex/hash_map.hpp"
 #include "elidex/internal/memory/block_pool.hpp"
 #include "elidex/internal/memory/counters.hpp"
+#include "elidex/internal/memory/made_on_demand.hpp"
 #include "elidex/internal/memory/memory_source.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
 #include "elidex/ordered_map.hpp"
@@ -261,6 +264,50 @@ TYPED_TEST(OrderedMapReserve, WhileOthersInsert) {
 }
 
 // --- the parts of it ---
+
+// Threads that meet at its first use make one object in all. A maker that throws leaves none, and
+// the next thread tries again.
+TEST(MadeOnDemand, NoSecondObjectIsEverMade) {
+  static std::atomic<int> made;
+  static std::atomic<int> calls;
+  made = 0;
+  struct object {
+    object() { EXPECT_EQ(made++, 0); }
+  };
+  struct maker {
+    std::unique_ptr<object> operator()() const {
+      const bool fails = calls++ % 3 == 0;
+      std::this_thread::yield();
+      if (fails) throw std::bad_alloc();
+      return std::make_unique<object>();
+    }
+  };
+  constexpr int threads = 4;
+  for (int round = 0; round < 200; ++round) {
+    made = 0;
+    calls = 0;
+    internal::made_on_demand<object, maker> one;
+    EXPECT_EQ(one.if_made(), nullptr);
+    std::atomic<int> refused{0};
+    {
+      std::barrier start(threads);
+      std::vector<std::jthread> all;
+      for (int t = 0; t < threads; ++t) {
+        all.emplace_back([&] {
+          start.arrive_and_wait();
+          try {
+            const object* const mine = &one.get();
+            EXPECT_EQ(mine, one.if_made());
+          } catch (const std::bad_alloc&) {
+            ++refused;
+          }
+        });
+      }
+    }
+    EXPECT_EQ(refused, 1);
+    EXPECT_EQ(made, 1);
+  }
+}
 
 TEST(BlockPool, ReservedBlocksHavePagesAndNoneIsLost) {
   constexpr std::size_t block_bytes = 1024;

@@ -7,13 +7,18 @@
 // An empty map costs little until it is used, and maps can be moved although trees cannot.
 //
 // Thread-safety: get() and if_made() from any thread. Constructors, destructor, assignment and
-// swap: one thread.
+// swap: one thread. While one thread makes the object, other callers of get() wait. So there is never
+// a second object, whose memory would exceed the limit of a map's options.
 // Errors: get() throws what the maker throws, and then nothing is made.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <utility>
+
+#include "elidex/internal/sync/backoff.hpp"
+#include "elidex/internal/sync/parking.hpp"
 
 namespace elidex::internal {
 
@@ -33,23 +38,47 @@ class made_on_demand {
   ~made_on_demand() { delete if_made(); }
 
   T& get() const {
-    T* const made = if_made();
-    if (made != nullptr) [[likely]]
+    T* const made = made_.load(std::memory_order_acquire);  // pairs with the store in make()
+    if (is_made(made)) [[likely]]
       return *made;
     return make();
   }
   // Returns null if nothing has been made.
   T* if_made() const noexcept {
-    return made_.load(std::memory_order_acquire);  // pairs with the exchange in make()
+    T* const made = made_.load(std::memory_order_acquire);  // pairs with the store in make()
+    return is_made(made) ? made : nullptr;
   }
   const Maker& maker() const noexcept { return maker_; }
 
  private:
+  // In place of the object while a thread makes it. No object has this address.
+  static T* being_made() noexcept { return reinterpret_cast<T*>(std::uintptr_t{1}); }
+
+  static bool is_made(const T* one) noexcept {
+    return reinterpret_cast<std::uintptr_t>(one) > 1;  // neither null nor being_made()
+  }
+
   [[gnu::noinline]] T& make() const {
-    std::unique_ptr<T> mine = maker_();
+    for (;;) {
+      T* now = nullptr;
+      if (made_.compare_exchange_strong(now, being_made())) break;
+      if (now != being_made()) return *now;
+      backoff wait;
+      wait_while<looks::often>(&made_, [this] { return made_.load() == being_made(); }, wait);
+    }
     T* made = nullptr;
-    if (made_.compare_exchange_strong(made, mine.get())) made = mine.release();
+    try {
+      made = maker_().release();
+    } catch (...) {
+      become(nullptr);
+      throw;
+    }
+    become(made);
     return *made;
+  }
+  void become(T* made) const noexcept {
+    made_.store(made);
+    wake_waiters(&made_);
   }
 
   mutable std::atomic<T*> made_{nullptr};
