@@ -5,12 +5,15 @@
         kept.add(request, answer)                      # from any thread; on the disk on return
 
 The first line names the program by the SHA-256 of its files, and natively the machine. Another
-program's or machine's answers are refused, because they may differ. An incomplete last line is dropped. A
-machine file's name and values are part of the key, its comments are not.
+program's or machine's answers are refused, because they may differ. An incomplete last line is
+dropped. A machine file's name and values are part of the key, its comments are not. Each line has a
+checksum, so that a damaged answer is refused and not judged. Lines written before it existed have
+none. One process at a time may use a file.
 
 StoredAnswers reads such a file of any program. repeated() draws the runs by which it is checked.
 """
 
+import fcntl
 import functools
 import hashlib
 import json
@@ -18,6 +21,7 @@ import math
 import os
 import random
 import threading
+import zlib
 from pathlib import Path
 
 import machines
@@ -47,6 +51,31 @@ def described(machine_file):
     return f"{Path(machine_file).stem} {hashlib.sha256(values.encode()).hexdigest()}"
 
 
+def checksum(key, answer):
+    return zlib.crc32(json.dumps([key, answer]).encode())
+
+
+def answers_of(lines):
+    """key -> answer. Raises ValueError, TypeError or KeyError for a line that is damaged."""
+    answers = {}
+    for number, one in enumerate(lines, 2):
+        key, answer = one["key"], one["answer"]
+        if not isinstance(key, str) or not isinstance(answer, dict):
+            raise ValueError(f"line {number}: no answer")
+        if one.get("crc32", checksum(key, answer)) != checksum(key, answer):
+            raise ValueError(f"line {number}: wrong checksum")
+        answers[key] = answer
+    return answers
+
+
+def named(error):
+    """What answers_of() says of a line, or nothing."""
+    return str(error) if type(error) is ValueError else ""
+
+
+DAMAGE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+
+
 class KeptAnswers:
     def __init__(self, path, files, host=None):
         """files: what the program consists of. host: what native.host_of() says of this machine;
@@ -56,8 +85,9 @@ class KeptAnswers:
         try:
             self.file = open(path, "a+b")
         except OSError as error:
-            raise self.refusal(error.strerror) from None
+            raise self.refusal(error.strerror or "not a file to read and write") from None
         try:
+            self.own()
             whole = self.read(head)
         except BadInput:
             self.file.close()
@@ -77,6 +107,15 @@ class KeptAnswers:
         return BadInput(f"--answers: '{self.path}': {why} (expected a file of this build, or a new "
                         "file)")
 
+    def own(self):
+        """Until the file is closed. What has no locks, such as a pipe, is used without."""
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BadInput(f"--answers: '{self.path}': another process uses it") from None
+        except OSError:
+            pass
+
     def read(self, head):
         """Loads the answers; returns the length of the complete lines."""
         self.file.seek(0)
@@ -91,9 +130,9 @@ class KeptAnswers:
             if made and made[0] != head:
                 raise self.refusal("written by another build or on another machine"
                                    if MADE_BY in made[0] else "not an --answers file")
-            self.answers = {one["key"]: one["answer"] for one in made[1:]}
-        except (ValueError, TypeError, KeyError):
-            raise self.refusal("not an --answers file") from None
+            self.answers = answers_of(made[1:])
+        except DAMAGE as error:
+            raise self.refusal(named(error) or "not an --answers file") from None
         return whole
 
     def write(self, one):
@@ -106,7 +145,8 @@ class KeptAnswers:
 
     def add(self, request, answer):
         with self.lock:
-            self.write({"key": key_of(request), "answer": answer})
+            key = key_of(request)
+            self.write({"key": key, "answer": answer, "crc32": checksum(key, answer)})
 
 
 ONE_IN = 10  # of the stored runs, this share is repeated
@@ -124,10 +164,10 @@ class StoredAnswers(KeptAnswers):
         try:
             first, *others = [json.loads(line) for line in self.file]
             self.program = first[MADE_BY]
-            self.answers = {one["key"]: one["answer"] for one in others}
-        except (ValueError, TypeError, KeyError):
+            self.answers = answers_of(others)
+        except DAMAGE as error:
             self.file.close()
-            raise self.refusal("not a complete --answers file") from None
+            raise self.refusal(named(error) or "not a complete --answers file") from None
 
     def refusal(self, why):
         return BadInput(f"--answers: '{self.path}': {why}")

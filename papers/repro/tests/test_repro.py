@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import fcntl
 import io
 import json
 import os
@@ -187,6 +188,42 @@ class Command(CommandCase):
         self.assertNotEqual(key("m", "sockets = 1 -- assumed\n"), first)
         self.assertNotEqual(key("n", "sockets = 2 -- assumed\n"), first)
 
+    def test_damaged_answers_are_refused(self):
+        file = Path(self.directory.name) / "answers.jsonl"
+        kept = "S-3.8", "--answers", str(file)
+        self.assertEqual(self.run_it(*kept)[0], 0)
+        whole = file.read_text()
+        head, line = whole.splitlines()[:2]
+        one = json.loads(line)
+        digit = next(i for i, c in enumerate(line) if c.isdigit() and i > line.index('"answer"'))
+        flipped = line[:digit] + ("7" if line[digit] != "7" else "8") + line[digit + 1:]
+        for damaged in (flipped, json.dumps(one | {"answer": 5}), json.dumps(one | {"answer": {}}), "5", "[" * 200_000):
+            file.write_text(f"{head}\n{damaged}\n")
+            for more in ((), ("--verify",)):
+                status, _, err = self.run_it(*kept, *more)
+                self.assertEqual((status, err.count("\n")), (2, 1), err)
+                self.assertIn(f"--answers: '{file}'", err)
+        file.write_text(whole)
+        self.assertEqual(self.run_it(*kept)[0], 0)
+
+    def test_answers_without_checksums_are_taken(self):
+        file = Path(self.directory.name) / "answers.jsonl"
+        kept = "S-3.8", "--answers", str(file)
+        self.assertEqual(self.run_it(*kept)[0], 0)
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        for one in lines:
+            one.pop("crc32", None)
+        file.write_text("".join(json.dumps(one) + "\n" for one in lines))
+        self.assertEqual(self.run_it(*kept)[0], 0)
+
+    def test_a_file_is_one_process_s(self):
+        file = Path(self.directory.name) / "answers.jsonl"
+        with open(file, "a+b") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            status, _, err = self.run_it("S-3.8", "--answers", str(file))
+        self.assertEqual((status, err), (2, f"elidex: --answers: '{file}': another process uses it\n"))
+        self.assertEqual(file.read_text(), "")
+
     def test_stored_answers_are_verified(self):
         file = Path(self.directory.name) / "answers.jsonl"
         stored = "--answers", str(file), "--verify"
@@ -211,6 +248,7 @@ class Command(CommandCase):
         changed = [json.loads(line) for line in lines[1:]]
         for one in changed:
             one["answer"]["more"] = 1
+            del one["crc32"]
         file.write_text("\n".join([head, *map(json.dumps, changed), ""]))
         status, out, _ = self.run_it(*ids, *stored)
         self.assertEqual(status, 1)
