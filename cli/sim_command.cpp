@@ -110,6 +110,13 @@ void check_key_file(const std::filesystem::path& file, std::size_t runs) {
   if (!why.empty()) refuse("--key-file", file.string(), why, "a file of keys, one per line");
 }
 
+// Adds what the run was asked for and its answer does not say.
+ordered_json with_request(ordered_json answer, const ordered_json& request) {
+  if (request["leaf_version"] != "none") answer["leaf_version"] = request["leaf_version"];
+  if (request.contains("retries")) answer["retries"] = request["retries"];
+  return answer;
+}
+
 // The requests to the program on the machine, one for each run.
 std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which,
                                const ordered_json& common, std::vector<std::string>& skipped) {
@@ -184,6 +191,7 @@ std::vector<ordered_json> run_all(const std::vector<ordered_json>& requests, std
     for (std::size_t i = next++; i < requests.size() && !failed; i = next++) {
       program_result result = converse({worker}, requests[i].dump());
       if (result.status == 0) answers[i] = ordered_json::parse(result.output, nullptr, false);
+      if (answers[i].is_object()) answers[i] = with_request(std::move(answers[i]), requests[i]);
       const std::lock_guard guard(mutex);
       if (result.status != 0 || answers[i].is_discarded()) {
         if (result.status == 0) result.status = 1;
@@ -206,6 +214,13 @@ std::vector<ordered_json> run_all(const std::vector<ordered_json>& requests, std
   return answers;
 }
 
+// The heading of a column of threads: with one core for each, they are the machine's.
+const char* threads_heading(const std::vector<ordered_json>& runs) {
+  const bool take_turns = std::any_of(runs.begin(), runs.end(),
+                                      [](const ordered_json& run) { return run.contains("cpus"); });
+  return take_turns ? "threads" : "cores";
+}
+
 std::string percent(const ordered_json& run, const char* field) {
   return formatted("%.1f", run[field].get<double>());
 }
@@ -217,7 +232,7 @@ std::string tables(const std::vector<ordered_json>& runs) {
       return run["workload"] != (*first)["workload"] || run["dist"] != (*first)["dist"];
     });
     table out({{"index"},
-               {"cores", table::right},
+               {threads_heading(runs), table::right},
                {"Mops/s", table::right},
                {"aborts/op", table::right},
                {"conflict", table::right},
@@ -252,7 +267,7 @@ std::string conflict_tables(const std::vector<ordered_json>& runs) {
   constexpr double conflicts_shown_min = 0.01;  // of an operation; chosen
   constexpr std::size_t places_max = 5;
   table out({{"index"},
-             {"cores", table::right},
+             {threads_heading(runs), table::right},
              {"where"},
              {"of all conflicts %", table::right},
              {"same bytes %", table::right}});
@@ -318,7 +333,7 @@ std::vector<std::vector<std::string>> fetch_rows(const ordered_json& run) {
 std::string fetch_tables(const std::vector<ordered_json>& runs) {
   constexpr double meetings_shown_min = 0.05;  // of an operation; chosen
   table out({{"index"},
-             {"cores", table::right},
+             {threads_heading(runs), table::right},
              {"where"},
              {"of the cores' time %", table::right},
              {"an op", table::right},
@@ -342,6 +357,13 @@ std::string fetch_tables(const std::vector<ordered_json>& runs) {
 }
 
 }  // namespace
+
+// How many keys the run begins with. Empty if that is none.
+static std::string keys_told(const ordered_json& request) {
+  const bench::workload* const what = bench::find_workload(request["workload"].get<std::string>());
+  if (what != nullptr && what->loads() && !what->visits_all_keys()) return "";
+  return count_text(request["keys"]) + " keys, ";
+}
 
 static int sim_command(const sim_flags& flags) {
   const json_output json(flags.json);
@@ -387,9 +409,13 @@ static int sim_command(const sim_flags& flags) {
   }
   std::string text = "simulated: " + which.name;
   for (const auto& [name, value] : common["set"].items()) text += ", " + name + " " + value.dump();
-  text += "; " + count_text(requests.front()["keys"]) + " keys, " +
-          count_text(requests.front()["operations"]) + " operations a core, seed " +
-          requests.front()["seed"].dump() + ", commit " + source_commit() + "\n";
+  for (const char* const name : {"leaf_version", "retries"}) {
+    if (runs.front().contains(name))
+      text += ", " + std::string(name) + " " + runs.front()[name].dump();
+  }
+  text += "; " + keys_told(requests.front()) + count_text(requests.front()["operations"]) +
+          " operations a core, seed " + requests.front()["seed"].dump() + ", commit " +
+          source_commit() + "\n";
   text += tables(runs) + conflict_tables(runs) + fetch_tables(runs);
   for (const std::string& one : skipped) text += "\nskipped: " + one;
   print(text + (skipped.empty() ? "" : "\n"));

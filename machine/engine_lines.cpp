@@ -5,7 +5,8 @@
 // as well as writes. A request that takes copies away from other cores also waits until these
 // copies have arrived (line::arrived_at). A wait reserves nothing: a request moves busy_until only
 // when it is served, so a request that an abort ends during its wait delays nobody, unless
-// machine::requests_outlive_aborts keeps it (below). A hit waits only if the other thread of the core has the line in its write set.
+// machine::requests_outlive_aborts keeps it (below). A hit waits only if the other thread of the
+// core has the line in its write set.
 //
 // Order of service: the request that was issued first (machine::line_order has the alternatives).
 // The threads that wait for a line form a list. One of them, the called one, is in the queue of

@@ -46,6 +46,14 @@ def meant_by(wanted, known, shared=()):
     return [one for one in known if meant.fullmatch(one)]
 
 
+def near_to(wanted, known, shared):
+    """At most one id or figure."""
+    upper = wanted.upper()
+    if meant_by(upper, known, shared):
+        return [upper]
+    return difflib.get_close_matches(upper, known, 1)
+
+
 def select(arguments, known, built, shared=()):
     """(ids to run, ids not built yet), each once and in the order of `known`. Refuses what cannot
     be run."""
@@ -55,9 +63,8 @@ def select(arguments, known, built, shared=()):
     for wanted in (one for argument in arguments for one in argument.split(",")):
         meant = meant_by(wanted, known, shared)
         if not meant:
-            near = difflib.get_close_matches(wanted.upper(), known, 1)
             raise BadInput(f"id: invalid value '{wanted}' ({expected})" +
-                           "".join(f" Did you mean '{one}'?" for one in near))
+                           "".join(f" Did you mean '{one}'?" for one in near_to(wanted, known, shared)))
         if not any(one in built for one in meant):
             raise BadInput(f"id: '{wanted}' is not built yet ({expected})")
         chosen.update(meant)

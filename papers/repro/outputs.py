@@ -4,6 +4,7 @@ at all."""
 import json
 import os
 import sys
+import tempfile
 import textwrap
 from dataclasses import asdict
 from pathlib import Path
@@ -74,7 +75,8 @@ def sensitivity_tables(rows, beside="aborts_per_op"):
                      if i in changed else "-" for i in indexes]
             if len(indexes) > 1:  # an index that has no such knob runs as ever
                 mops = untouched | {i: row["mops"] for i, row in changed.items()}
-                cells.append(f"{number(mops[indexes[0]] / mops[indexes[1]])} x")
+                is_new = name == "nothing" or any(i in changed for i in indexes[:2])
+                cells.append(f"{number(mops[indexes[0]] / mops[indexes[1]])} x" if is_new else "-")
             lines.append((name, *cells))
         ratio = (f"{indexes[0]} over {indexes[1]}",) if len(indexes) > 1 else ()
         # Many long names stand in several lines each.
@@ -94,7 +96,7 @@ def document(flags, machine, outcome, not_built, native, plots, verified=None):
             "claims": claims,
             "series": [figure.series() for figure in outcome.figures],
             "sensitivity": changed.pop("sensitivity"), "not_built": not_built, **changed,
-            "native": native, "scale": flags.scale, "plots": plots,
+            "native": native, "scale": flags.scale, "seed": flags.seed, "plots": plots,
             **({"verified": verified} if verified else {}),
             **({"load_average": {"start": flags.load, "end": os.getloadavg()[0]}}
                if flags.host else {})}
@@ -113,8 +115,10 @@ def check_directory(path):
     if not os.path.isdir(there):
         raise BadInput(f"--out: '{path}': {there} is not a directory "
                        "(expected a directory for plots)")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise BadInput(f"--out: '{path}' cannot be written (expected a directory for plots)")
+    try:
+        os.rmdir(tempfile.mkdtemp(dir=there))
+    except OSError:
+        raise BadInput(f"--out: '{path}' cannot be written (expected a directory for plots)") from None
 
 
 def make_directory(path):

@@ -191,7 +191,11 @@ class Outcome:
     def text(self, machine, missing, native_text, plots):
         """What the terminal shows."""
         notes = outputs.notes(self.judgements)
-        text = (f"{machine}; {self.flags.scale} scale, seed {self.flags.seed}, commit "
+        seeds = max((len(one.get("seeds", ())) for one in self.runs), default=1)
+        told = f"seed {self.flags.seed}"
+        if seeds > 1:
+            told = f"medians of up to {seeds} seeds"
+        text = (f"{machine}; {self.flags.scale} scale, {told}, commit "
                 f"{self.flags.commit}\n\n" + outputs.claims_table(self.judgements)
                 + "\n" + outputs.counted(self.judgements))
         text += f"\n{notes}" if notes else ""
@@ -290,6 +294,9 @@ def run(flags):
         if flags.json != "-":
             files[flags.json] = document.encode()
     with ending.put_off():
+        # First: it must not be lost with the plots.
+        if flags.json and flags.json != "-":
+            outputs.write_whole({flags.json: files.pop(flags.json)})
         outputs.make_directory(flags.out)
         outputs.write_whole(files)
     if flags.native:

@@ -45,6 +45,8 @@ class Ids(unittest.TestCase):
     def test_a_near_match(self):
         with self.assertRaisesRegex(claims.BadInput, r"'E-F2q' .*\) Did you mean 'E-F2[a-z]'\?$"):
             claims.select(["E-F2q"], KNOWN, BUILT)
+        with self.assertRaisesRegex(claims.BadInput, r"'e-f2' .*\) Did you mean 'E-F2'\?$"):
+            claims.select(["e-f2"], KNOWN, BUILT)
 
     def test_every_test_has_a_claim(self):
         known = repro.known_claims()

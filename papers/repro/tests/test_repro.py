@@ -188,6 +188,11 @@ class Command(CommandCase):
         self.assertNotEqual(key("m", "sockets = 1 -- assumed\n"), first)
         self.assertNotEqual(key("n", "sockets = 2 -- assumed\n"), first)
 
+    def test_an_out_that_cannot_be_made_is_refused_before_the_runs(self):
+        status, out, err = self.run_it("S-3.8", "--out", "/proc/plots", FAKE_FAILS="S-3.8")
+        self.assertEqual((status, out), (2, ""))
+        self.assertEqual(err, "elidex: --out: '/proc/plots' cannot be written (expected a directory for plots)\n")
+
     def test_damaged_answers_are_refused(self):
         file = Path(self.directory.name) / "answers.jsonl"
         kept = "S-3.8", "--answers", str(file)

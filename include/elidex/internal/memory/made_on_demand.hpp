@@ -7,8 +7,8 @@
 // An empty map costs little until it is used, and maps can be moved although trees cannot.
 //
 // Thread-safety: get() and if_made() from any thread. Constructors, destructor, assignment and
-// swap: one thread. While one thread makes the object, other callers of get() wait. So there is never
-// a second object, whose memory would exceed the limit of a map's options.
+// swap: one thread. While one thread makes the object, other callers of get() wait. So there is
+// never a second object, whose memory would exceed the limit of a map's options.
 // Errors: get() throws what the maker throws, and then nothing is made.
 #pragma once
 
