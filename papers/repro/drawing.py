@@ -201,6 +201,7 @@ def groups(axis, panel, look_of):
 
 def numbers(axis, panel, look_of):
     """Two bars for each name: ours above the paper's."""
+    many = len(panel.here) > 8
     for row, name in enumerate(panel.here):
         colour = look_of[name][0]
         for points, shift, style in ((panel.here, -0.19, {"color": colour}),
@@ -210,10 +211,11 @@ def numbers(axis, panel, look_of):
             axis.barh(row + shift, high - low, left=low, height=0.34, **style)
             axis.annotate(f"{plain(low)} to {plain(high)}" if low else plain(high),
                           (max(high, 0), row + shift), xytext=(3, 0), textcoords="offset points",
-                          va="center", fontsize=8.5)
-    axis.set_yticks(range(len(panel.here)), panel.here, fontsize=9)
+                          va="center", fontsize=6 if many else 8.5)
+    axis.set_yticks(range(len(panel.here)), panel.here, fontsize=7.5 if many else 9)
     axis.set_ylim(len(panel.here) - 0.4, -0.6)
-    axis.margins(x=0.12)
+    axis.margins(x=0.2)
+    axis.xaxis.set_major_locator(MaxNLocator(4))
 
 
 KINDS = {"lines": lines, "stacks": stacks, "pairs": pairs, "groups": groups, "numbers": numbers}
@@ -251,7 +253,7 @@ def lacking(figure, panel):
     """What stands below a panel without anything of the paper."""
     if panel.paper or panel.elsewhere:
         return ""
-    return f"({figure.lacking}{' but the claims' if figure.own else ''})"
+    return f"({figure.lacking}{', apart from the claims' if figure.own else ''})"
 
 
 def draw(figure, footnote):

@@ -104,7 +104,7 @@ class Command(CommandCase):
         said = {name: (self.out / f"{name}.svg").read_text().count("(no data in the paper")
                 for name in ("S-C.7", "S-3.8", "K-F3", "E-F12", "E-F17")}
         self.assertEqual(said, {"S-C.7": 1, "S-3.8": 0, "K-F3": 3, "E-F12": 1, "E-F17": 0})
-        self.assertIn("(no data in the paper's text but the claims)",
+        self.assertIn("(no data in the paper's text, apart from the claims)",
                       (self.out / "E-F12.svg").read_text())
 
     def test_the_report_reads_it(self):
