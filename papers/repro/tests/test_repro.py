@@ -204,7 +204,7 @@ class Command(CommandCase):
         flipped = line[:digit] + ("7" if line[digit] != "7" else "8") + line[digit + 1:]
         for damaged in (flipped, json.dumps(one | {"answer": 5}), json.dumps(one | {"answer": {}}), "5", "[" * 200_000):
             file.write_text(f"{head}\n{damaged}\n")
-            for more in ((), ("--verify",)):
+            for more in ((), ("--verify",)) if damaged is flipped else ((),):
                 status, _, err = self.run_it(*kept, *more)
                 self.assertEqual((status, err.count("\n")), (2, 1), err)
                 self.assertIn(f"--answers: '{file}'", err)
