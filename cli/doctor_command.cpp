@@ -7,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/doctor.hpp"
 #include "cli/flags.hpp"
+#include "cli/huge_page_effect.hpp"
 #include "cli/json_output.hpp"
 #include "cli/results_json.hpp"
 
@@ -18,8 +19,15 @@ struct doctor_flags {
 
 static int doctor_command(const doctor_flags& flags) {
   const json_output json(flags.json);
-  if (json.wanted()) json.write(results_document().dump(2));
-  if (!json.to_stdout()) print(to_text(collect()));
+  const huge_page_effect effect = measure_huge_pages();
+  if (json.wanted()) {
+    nlohmann::ordered_json document = results_document();
+    document["machine"]["huge_page_effect"] = {{"bytes", effect.bytes},
+                                               {"small_pages_ns", effect.small_ns},
+                                               {"huge_pages_ns", effect.huge_ns}};
+    json.write(document.dump(2));
+  }
+  if (!json.to_stdout()) print(to_text(collect()) + to_text(effect));
   return 0;
 }
 
