@@ -176,7 +176,8 @@ void block_pool::use_chunk(void* memory, std::size_t bytes) noexcept {
 
 // No lock is held while the system makes the pages, so other threads go on.
 void block_pool::reserve(std::size_t blocks) {
-  constexpr std::size_t blocks_max = std::numeric_limits<std::uint32_t>::max();
+  // Half of what unused_count_ can hold: a chunk is rounded up.
+  constexpr std::size_t blocks_max = std::numeric_limits<std::uint32_t>::max() / 2;
   std::size_t bytes = 0;
   {
     const std::lock_guard guard(chunk_lock_);

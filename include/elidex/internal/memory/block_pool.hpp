@@ -50,7 +50,7 @@ class block_pool {
   [[nodiscard]] void* allocate();
   void deallocate(void* block) noexcept;
 
-  // Enlarges the pool to at least `blocks` blocks in all, but not beyond 2^32. The system backs the
+  // Enlarges the pool to at least `blocks` blocks in all, but not beyond 2^31. The system backs the
   // new ones with pages before they can be allocated. Throws what the source throws, and then has
   // changed nothing.
   void reserve(std::size_t blocks);
