@@ -3,8 +3,8 @@
 //! Its operations make their own epoch guards. The entries that they return have a reference count,
 //! which each read, and each step of a scan, changes twice.
 //!
-//! The crate cannot change a value in place. Its `insert` removes the entry and links a new node, so
-//! a concurrent reader may miss the key, and no call adds to a value atomically. The values here are
+//! The crate cannot change a value in place. Its `insert` removes the entry and links a new node,
+//! so a concurrent reader may miss the key. No call adds to a value atomically. The values here are
 //! therefore atomics, which an update changes in the node. An update by `insert` takes 1.2 times as
 //! long (by hand: 1 M keys, one thread).
 //!
