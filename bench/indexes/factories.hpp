@@ -73,5 +73,11 @@ index_info libcds_map_info();
 index_info libcds_hash_map_info();
 index_info congee_map_info();
 index_info bplustree_map_info();
+index_info crossbeam_skiplist_info();
+index_info scc_tree_info();
+index_info concurrent_map_info();
+index_info scc_hash_info();
+index_info dashmap_info();
+index_info papaya_info();
 
 }  // namespace elidex::bench

@@ -62,6 +62,12 @@ std::span<const index_info> indexes() {
       libcds_hash_map_info(),
       congee_map_info(),
       bplustree_map_info(),
+      crossbeam_skiplist_info(),
+      scc_tree_info(),
+      concurrent_map_info(),
+      scc_hash_info(),
+      dashmap_info(),
+      papaya_info(),
 #endif
   };
   return all;

@@ -1,11 +1,14 @@
 #pragma once
-// The peers that are Rust crates. bench/peers/rust defines these functions; its comments have each
-// function's guarantees. bench/CMakeLists.txt decides whether they are built, and otherwise defines
+// The peers that are Rust crates, as maps for driven.hpp. bench/peers/rust defines the tables of
+// functions; the comment of each Rust source file has the guarantees and the deviations of its
+// crate. bench/CMakeLists.txt decides whether they are built, and otherwise defines
 // ELIDEX_NO_RUST_PEERS as the reason in words.
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "bench/indexes/any_index.hpp"
 
 namespace elidex::bench::rust {
 
@@ -14,53 +17,90 @@ struct entry {
   std::uint64_t value;
 };
 
-struct congee_tree;   // any number of threads may use it
-struct congee_visit;  // of the thread that entered
-struct bplustree_tree;
+struct any_map;    // any number of threads may use it
+struct any_visit;  // of the thread that entered
+
+/// The functions of one peer. A hash map has no scan.
+struct functions {
+  any_map* (*create)();
+  void (*destroy)(any_map* map);
+  any_visit* (*enter)(const any_map* map);
+  void (*leave)(any_visit* visit);
+  bool (*get)(const any_map* map, any_visit* visit, std::uint64_t key, std::uint64_t* value);
+  bool (*insert)(const any_map* map, any_visit* visit, std::uint64_t key, std::uint64_t value);
+  bool (*update)(const any_map* map, any_visit* visit, std::uint64_t key, std::uint64_t value);
+  bool (*add)(const any_map* map, any_visit* visit, std::uint64_t key, std::uint64_t delta);
+  bool (*erase)(const any_map* map, any_visit* visit, std::uint64_t key);
+  std::size_t (*scan)(const any_map* map, any_visit* visit, std::uint64_t from, std::size_t limit,
+                      entry* entries);
+};
 
 extern "C" {
-congee_tree* elidex_congee_create();
-void elidex_congee_destroy(congee_tree* tree);
-congee_visit* elidex_congee_enter();
-void elidex_congee_leave(congee_visit* visit);
-bool elidex_congee_get(const congee_tree* tree, congee_visit* visit, std::uint64_t key,
-                       std::uint64_t* value);
-bool elidex_congee_insert(const congee_tree* tree, congee_visit* visit, std::uint64_t key,
-                          std::uint64_t value);
-bool elidex_congee_upsert(const congee_tree* tree, congee_visit* visit, std::uint64_t key,
-                          std::uint64_t value);
-bool elidex_congee_replace(const congee_tree* tree, congee_visit* visit, std::uint64_t key,
-                           std::uint64_t value);
-bool elidex_congee_add(const congee_tree* tree, congee_visit* visit, std::uint64_t key,
-                       std::uint64_t delta);
-bool elidex_congee_erase(const congee_tree* tree, congee_visit* visit, std::uint64_t key);
-std::size_t elidex_congee_scan(const congee_tree* tree, congee_visit* visit, std::uint64_t from,
-                               std::size_t limit, entry* entries);
-
-bplustree_tree* elidex_bplustree_create();
-void elidex_bplustree_destroy(bplustree_tree* tree);
-bool elidex_bplustree_get(const bplustree_tree* tree, std::uint64_t key, std::uint64_t* value);
-bool elidex_bplustree_insert(const bplustree_tree* tree, std::uint64_t key, std::uint64_t value);
-bool elidex_bplustree_upsert(const bplustree_tree* tree, std::uint64_t key, std::uint64_t value);
-bool elidex_bplustree_replace(const bplustree_tree* tree, std::uint64_t key, std::uint64_t value);
-bool elidex_bplustree_add(const bplustree_tree* tree, std::uint64_t key, std::uint64_t delta);
-bool elidex_bplustree_erase(const bplustree_tree* tree, std::uint64_t key);
-std::size_t elidex_bplustree_scan(const bplustree_tree* tree, std::uint64_t from, std::size_t limit,
-                                  entry* entries);
+extern const functions elidex_bplustree;
+extern const functions elidex_concurrent_map;
+extern const functions elidex_congee;
+extern const functions elidex_crossbeam_skiplist;
+extern const functions elidex_dashmap;
+extern const functions elidex_papaya;
+extern const functions elidex_scc_hash;
+extern const functions elidex_scc_tree;
 }
 
-/// Room for what a scan finds, the thread's own and kept from one scan to the next; contents
-/// unspecified.
-inline entry* room_for(std::size_t limit) {
-  thread_local std::vector<entry> entries;
-  if (entries.size() < limit) entries.resize(limit);
-  return entries.data();
-}
+template <const functions& Peer>
+class hash_map {
+ public:
+  /// The thread's visit, which its first operation begins: one index is run at a time.
+  class visit {
+   public:
+    visit() { this_visit = nullptr; }
+    visit(const visit&) = delete;
+    visit& operator=(const visit&) = delete;
+    ~visit() {
+      if (this_visit != nullptr) Peer.leave(this_visit);
+    }
+  };
 
-inline std::uint64_t sum_of_values(const entry* entries, std::size_t count) {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < count; ++i) sum += entries[i].value;
-  return sum;
-}
+  hash_map() = default;
+  hash_map(const hash_map&) = delete;
+  hash_map& operator=(const hash_map&) = delete;
+  ~hash_map() { Peer.destroy(map_); }
+
+  bool read(std::uint64_t key, index_value& value) { return Peer.get(map_, here(), key, &value); }
+  bool insert(std::uint64_t key, index_value value) {
+    return Peer.insert(map_, here(), key, value);
+  }
+  bool update(std::uint64_t key, index_value value) {
+    return Peer.update(map_, here(), key, value);
+  }
+  bool modify(std::uint64_t key, index_value delta) { return Peer.add(map_, here(), key, delta); }
+  bool erase(std::uint64_t key) { return Peer.erase(map_, here(), key); }
+
+ protected:
+  std::size_t scan_into(std::uint64_t from, std::size_t limit, entry* entries) {
+    return Peer.scan(map_, here(), from, limit, entries);
+  }
+
+ private:
+  any_visit* here() {
+    if (this_visit == nullptr) this_visit = Peer.enter(map_);
+    return this_visit;
+  }
+
+  inline static thread_local any_visit* this_visit = nullptr;
+  any_map* map_ = Peer.create();
+};
+
+template <const functions& Peer>
+class ordered_map : public hash_map<Peer> {
+ public:
+  std::size_t scan(std::uint64_t from, std::size_t limit, index_value& sum) {
+    // The thread's own, kept from one scan to the next.
+    thread_local std::vector<entry> entries;
+    if (entries.size() < limit) entries.resize(limit);
+    const std::size_t count = this->scan_into(from, limit, entries.data());
+    for (std::size_t i = 0; i < count; ++i) sum += entries[i].value;
+    return count;
+  }
+};
 
 }  // namespace elidex::bench::rust

@@ -402,9 +402,11 @@ TEST_F(elidex_tool, equal_seeds_do_equal_work) {
 TEST_F(elidex_tool, lists_and_diagnoses) {
   const outcome list = run("list");
   EXPECT_EQ(list.status, 0);
-  for (const char* name : {"ordered_map", "btree/rtm-noretry", "libcds", "congee", "bplustree",
-                           "delta/rw", "delete", "mix:N", "insert-mix:N", "put:THETA",
-                           "eunomia:THETA[:READS[:BYTES]]", "zipf:THETA", "hot:THETA"}) {
+  for (const char* name :
+       {"ordered_map", "btree/rtm-noretry", "libcds", "congee", "bplustree", "crossbeam-skiplist",
+        "scc-tree", "concurrent-map", "scc-hash", "dashmap", "papaya", "delta/rw", "delete",
+        "mix:N", "insert-mix:N", "put:THETA", "eunomia:THETA[:READS[:BYTES]]", "zipf:THETA",
+        "hot:THETA"}) {
     EXPECT_THAT(list.out, HasSubstr(name));
   }
   const auto document = nlohmann::json::parse(run("list --json -").out);

@@ -229,6 +229,41 @@ TEST_P(every_index, loses_nothing_under_threads) {
   EXPECT_EQ(sum_of_all(), before + threads * 20'000U);
 }
 
+// Two threads insert, so that nodes split and tables grow, while two others modify keys that are
+// present. No change is lost with the node that it was made in.
+TEST_P(every_index, loses_no_change_while_other_threads_insert) {
+  if (info().single_thread || !info().no_update.empty())
+    GTEST_SKIP() << info().name << " has no threads that modify values";
+  constexpr std::size_t loaded = 2'000;
+  constexpr std::size_t inserted = 20'000;  // by each thread that inserts
+  const auto keys = random_keys(loaded + 2 * inserted, 1);
+  request_stream<std::uint64_t> load;
+  for (std::size_t i = 0; i < loaded; ++i) load.append(request_kind::insert, keys.at(i));
+  request_stream<std::uint64_t> modify;
+  random_bits bits(3);
+  for (std::size_t i = 0; i < inserted; ++i)
+    modify.append(request_kind::modify, keys.at(bits.below(loaded)));
+  std::vector<request_stream<std::uint64_t>> streams(4, modify);
+  for (std::size_t thread = 0; thread < 2; ++thread) {
+    streams[thread] = {};
+    for (std::size_t i = 0; i < inserted; ++i)
+      streams[thread].append(request_kind::insert, keys.at(loaded + thread * inserted + i));
+  }
+  request_stream<std::uint64_t> read;
+  for (std::size_t i = 0; i < loaded; ++i) read.append(request_kind::read, keys.at(i));
+
+  const auto index = info().make_u64();
+  const auto run = [&](const std::vector<request_stream<std::uint64_t>>& all) {
+    const run_outcome outcome = run_threads<std::uint64_t>(*index, all, {.drain = true});
+    EXPECT_EQ(outcome.misses, 0U);
+    return outcome.checksum;
+  };
+  run({load});
+  const std::uint64_t before = run({read});
+  run(streams);
+  EXPECT_EQ(run({read}), before + 2 * inserted);
+}
+
 // All threads come to the same keys: each is added once, and found afterwards.
 TEST_P(every_index, stores_into_fronts) {
   const workload& what = *find_workload("eunomia:0.9:0.2:16");
@@ -284,9 +319,12 @@ TEST(registry, holds_the_names_of_the_design) {
                            "libcds",           "congee",
                            "bplustree",        "hash_map",
                            "tbb-hash",         "libcds-hash",
-                           "absl-hash+mutex"}) {
+                           "absl-hash+mutex",  "scc-tree",
+                           "concurrent-map",   "scc-hash",
+                           "dashmap",          "papaya"}) {
     EXPECT_NE(find_index(name), nullptr) << name;
   }
+  EXPECT_NE(find_index("crossbeam-skiplist"), nullptr);
   const auto names = all_names();
   EXPECT_EQ(std::set(names.begin(), names.end()).size(), names.size());
   EXPECT_EQ(find_index("nonsense"), nullptr);
