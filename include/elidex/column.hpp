@@ -14,25 +14,24 @@
 // Values are integers, float, double or std::string.
 //
 // Thread-safety: any thread may call any function at any time, except constructor and destructor.
-// insert(), erase() and get() are linearizable. Each row of multi_insert() is linearizable, but the
-// rows do not become visible together. find(), range(), count(), distinct(), scan() and
+// insert(), erase() and get() are linearizable. multi_insert() is linearizable for each row, but
+// its rows do not become visible together. find(), range(), count(), distinct(), scan() and
 // scan_n() are linearizable for each row, but they are not snapshots. They see every row that
 // exists during the whole call, and no row twice. They may or may not see a row that is inserted or
 // erased during the call.
 // Complexity: get() and erase() take O(1). insert() takes O(log d), with d different values in the
 // delta. For a value that the delta already has, it usually takes O(1). multi_insert() takes the
-// same for each value. find(), range(), count(),
-// distinct(), scan() and scan_n() read every row, for any range and any limit. merge() rewrites
-// every row.
+// same for each value. find(), range(), count(), distinct(), scan() and scan_n() read every row,
+// for any range and any limit. merge() rewrites every row.
 // Size: at most 2^42 rows.
 // Iterator validity: a column has no iterators. A row's number stays valid until the row is erased,
 // and is never used again.
 // Lifetime: values are copied in and out. A column cannot be copied or moved.
 // Errors:
 //   std::bad_alloc          The rows are unchanged.
-//   std::length_error       From insert() and multi_insert(): the delta has as many different values
-//                           as Id allows. The rows are unchanged. Values of a multi_insert() that
-//                           fails may keep their IDs until the next merge.
+//   std::length_error       From insert() and multi_insert(): the delta has as many different
+//                           values as Id allows. The rows are unchanged. Values of a multi_insert()
+//                           that fails may keep their IDs until the next merge.
 //                           From merge(): main and delta together have more. The rows are
 //                           unchanged. Each later merge() tries again. It fails until enough
 //                           values have no rows left. Meanwhile new rows fill the next delta.
@@ -87,7 +86,8 @@
 // has values but no rows.
 //
 // Linearization points: insert() and each row of multi_insert(): the store of the row's ID.
-// erase(): the fetch_or that sets the row's bit. get(): the load of that bit if it is set, the load of the ID otherwise.
+// erase(): the fetch_or that sets the row's bit. get(): the load of that bit if it is set, the load
+// of the ID otherwise.
 //
 // Source: paper 001, section 2; the non-blocking merge: Krueger et al., "Fast Updates on
 // Read-Optimized Databases Using Multi-Core CPUs", VLDB 2012.
@@ -175,13 +175,13 @@ class column {
   // at the same time, the one with the higher number may become visible first.
   row_number insert(argument value);
 
-  // Inserts a row for each value of a range, in its order, and returns the first row's number. The
-  // rows have consecutive numbers. Without values it returns the number that the next row gets. The
-  // call inserts all rows or, if it throws, none. Rows become visible one by one, in any order.
-  // It is faster than insert() for each value. It needs 4 bytes a value meanwhile, and memory
-  // for the values unless they are contiguous in memory and of the column's type. No merge of any
-  // column of the process ends during the call. If a merge of this column begins meanwhile, the
-  // call may look up all values once more. So insert millions of rows in several calls.
+  // Inserts a row for each value of a range, in its order. Returns the number of the first row. The
+  // rows have consecutive numbers. Without values it returns the number that the next row gets. If
+  // it throws, it has inserted none of the rows. The rows become visible one by one. The call is
+  // faster than insert() for each value. It needs 4 bytes for each value meanwhile. It also copies
+  // the values, unless they are contiguous in memory and have the type `argument`. A merge of any
+  // column of the process may wait until the call ends. If a merge of this column begins during the
+  // call, it may look up all values a second time. So insert millions of rows in several calls.
   template <std::ranges::input_range Values>
   row_number multi_insert(Values&& values);
   row_number multi_insert(std::initializer_list<argument> values) {

@@ -76,8 +76,10 @@ class column_delta {
     ids_.for_each_stretch(begin, begin + ids.size(),
                           [&](std::atomic<Id>* rows, std::size_t first, std::size_t count) {
                             const Id* const from = &ids[first - begin];
-                            for (std::size_t i = 0; i < count; ++i)  // release: as in append()
+                            for (std::size_t i = 0; i < count; ++i) {
+                              // release: pairs with id_at() and for_each_row(), as in append()
                               rows[i].store(stored(from[i]), std::memory_order_release);
+                            }
                           });
     return first_row_ + begin;
   }

@@ -79,9 +79,9 @@ struct keyed_delta_tree<std::string, Id> {
 // bytes, at most 64 KiB). Id: an unsigned integer type, which limits the number of values.
 //
 // Thread-safety: every function but constructor and destructor, from any thread at any time.
-// find(), find_or_add() and scan() are linearizable, and so is each look-up of
-// find_or_add_together(). size() and memory_bytes() are exact when no
-// operation runs. view() may be called with any ID that this index has returned.
+// find(), find_or_add() and scan() are linearizable. find_or_add_together() is linearizable for
+// each value. size() and memory_bytes() are exact when no operation runs. view() may be called with
+// any ID that this index has returned.
 //
 // Errors: std::bad_alloc from find_or_add() and scan(), and from the first call of a thread.
 // std::length_error from find_or_add() when no ID is left for a new value. std::invalid_argument
