@@ -418,13 +418,12 @@ class forgetful_column {
   std::vector<std::optional<u64>> rows_;
 };
 
-// A batch that takes the rows of the closed delta again.
+// A batch that comes twice if a merge ends meanwhile.
 struct column_that_repeats_batches : column<u64> {
-  template <class Values>
-  u64 multi_insert(const Values& values) {
+  u64 multi_insert(const std::array<u64, batch_rows>& batch) {
     const std::size_t merges_before = stats().merges;
-    const u64 row = column::multi_insert(values);
-    return stats().merges == merges_before ? row : column::multi_insert(values);
+    const u64 row = column::multi_insert(batch);
+    return stats().merges == merges_before ? row : column::multi_insert(batch);
   }
 };
 TEST(ColumnSchedulesCanary, ABatchThatComesTwiceIsFound) {
