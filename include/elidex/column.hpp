@@ -3,6 +3,7 @@
 //
 //   elidex::column<std::string> cities;
 //   const auto row = cities.insert("Oslo");      // the row's number, which never changes
+//   cities.multi_insert({"Lima", "Bergen"});     // two rows with consecutive numbers
 //   cities.get(row);                             // "Oslo"
 //   cities.find("Oslo");                         // the rows that have it, ascending
 //   cities.count("A", "N");                      // the number of rows with "A" <= value < "N"
@@ -13,26 +14,29 @@
 // Values are integers, float, double or std::string.
 //
 // Thread-safety: any thread may call any function at any time, except constructor and destructor.
-// insert(), erase() and get() are linearizable. find(), range(), count(), distinct(), scan() and
+// insert(), erase() and get() are linearizable. multi_insert() is linearizable for each row, but
+// its rows do not become visible together. find(), range(), count(), distinct(), scan() and
 // scan_n() are linearizable for each row, but they are not snapshots. They see every row that
 // exists during the whole call, and no row twice. They may or may not see a row that is inserted or
 // erased during the call.
 // Complexity: get() and erase() take O(1). insert() takes O(log d), with d different values in the
-// delta. For a value that the delta already has, it usually takes O(1). find(), range(), count(),
-// distinct(), scan() and scan_n() read every row, for any range and any limit. merge() rewrites
-// every row.
+// delta. For a value that the delta already has, it usually takes O(1). multi_insert() takes the
+// same for each value. find(), range(), count(), distinct(), scan() and scan_n() read every row,
+// for any range and any limit. merge() rewrites every row.
 // Size: at most 2^42 rows.
 // Iterator validity: a column has no iterators. A row's number stays valid until the row is erased,
 // and is never used again.
 // Lifetime: values are copied in and out. A column cannot be copied or moved.
 // Errors:
 //   std::bad_alloc          The rows are unchanged.
-//   std::length_error       From insert(): the delta has as many different values as Id allows.
+//   std::length_error       From insert() and multi_insert(): the delta has as many different
+//                           values as Id allows. The rows are unchanged. Values of a multi_insert()
+//                           that fails may keep their IDs until the next merge.
 //                           From merge(): main and delta together have more. The rows are
 //                           unchanged. Each later merge() tries again. It fails until enough
 //                           values have no rows left. Meanwhile new rows fill the next delta.
 //   std::invalid_argument   A string of more than 64 KiB to insert, to find, or as a bound of a
-//                           range that is not empty.
+//                           range that is not empty. The column is unchanged.
 // fork(): a child has its own copy of the column. The child may use, merge and destroy the copy if
 // no other thread was inside a call of the column when the process forked. Otherwise locks that
 // such a thread held stay locked in the child, and a merge that it ran never ends there.
@@ -74,8 +78,16 @@
 // If building the next main fails, the state of step 2 stays, everything works as before, and the
 // next merge() begins with step 4.
 //
-// Linearization points: insert(): the store of the row's ID. erase(): the fetch_or that sets the
-// row's bit. get(): the load of that bit if it is set, the load of the ID otherwise.
+// multi_insert() finds the IDs of all values first, and then claims all rows with one change of the
+// counter. If a merge has closed the delta meanwhile, no row has a number yet, and the call begins
+// again with the next delta, under the same pin. This happens at most once in a call: that merge
+// waits for the pin in step 3, and no other merge can begin before it ends. A call that fails or
+// begins again may leave values without rows, which use up IDs. So a merge also takes a delta that
+// has values but no rows.
+//
+// Linearization points: insert() and each row of multi_insert(): the store of the row's ID.
+// erase(): the fetch_or that sets the row's bit. get(): the load of that bit if it is set, the load
+// of the ID otherwise.
 //
 // Source: paper 001, section 2; the non-blocking merge: Krueger et al., "Fast Updates on
 // Read-Optimized Databases Using Multi-Core CPUs", VLDB 2012.
@@ -85,9 +97,12 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <ranges>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -159,6 +174,20 @@ class column {
   // Inserts a row and returns its number. Numbers count from 0 without gaps. Of two rows inserted
   // at the same time, the one with the higher number may become visible first.
   row_number insert(argument value);
+
+  // Inserts a row for each value of a range, in its order. Returns the number of the first row. The
+  // rows have consecutive numbers. Without values it returns the number that the next row gets. If
+  // it throws, it has inserted none of the rows. The rows become visible one by one. The call is up
+  // to 1.5 times as fast as insert() for each value. It needs 4 bytes for each value meanwhile. It
+  // also copies the values, unless they are contiguous in memory and have the type `argument`. A
+  // merge of any column of the process may wait until the call ends. If a merge of this column
+  // begins during the call, it may look up all values a second time. So insert millions of rows in
+  // several calls.
+  template <std::ranges::input_range Values>
+  row_number multi_insert(Values&& values);
+  row_number multi_insert(std::initializer_list<argument> values) {
+    return insert_all(std::span<const argument>(values.begin(), values.size()));
+  }
 
   // Deletes the row. Returns whether it existed. Its number is never used again.
   bool erase(row_number row);
@@ -277,6 +306,8 @@ class column {
   static const delta_part& delta_of(const parts& in, row_number row) noexcept {
     return in.frozen != nullptr && row < in.delta->first_row() ? *in.frozen : *in.delta;
   }
+  row_number insert_all(std::span<const argument> values);
+  void wait_for_change_of(const parts& in) const;
   // The range's strings are those of `which`.
   static image_range images_in(const value_bounds& which);
   static image_range images_between(argument lower, argument upper, bool with_upper);

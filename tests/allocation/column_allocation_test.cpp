@@ -5,6 +5,7 @@
 
 #include <new>
 #include <string>
+#include <vector>
 
 #include "elidex/column.hpp"
 #include "support/column_model.hpp"
@@ -57,6 +58,13 @@ TYPED_TEST(ColumnAllocationFailure, LeavesTheColumnUnchangedAndUsable) {
           [&] { ASSERT_EQ(real.get(row).has_value(), model.rows[row].has_value()); });
       ASSERT_EQ(erased, model.rows[row].has_value());
       model.rows[row].reset();
+    } else if (random.below(20) == 0) {
+      std::vector<TypeParam> batch;
+      for (u64 n = random.below(200); n > 0; --n) batch.push_back(some(random));
+      u64 row = 0;
+      failures += through_failures([&] { row = real.multi_insert(batch); }, nothing_changed);
+      ASSERT_EQ(row, model.rows.size());
+      model.rows.insert(model.rows.end(), batch.begin(), batch.end());
     } else {
       const TypeParam value = some(random);
       u64 row = 0;

@@ -139,6 +139,8 @@ void call_all_but_merge(Column& values, bool first_call) {
   EXPECT_EQ(values.count(value_of<T>(7)), 1U);
   EXPECT_EQ(values.distinct(), values.scan(all, [](auto&&...) {}));
   EXPECT_EQ(values.scan_n(value_of<T>(1), 2, [](auto&&...) {}), 2U);
+  EXPECT_EQ(values.multi_insert({value_of<T>(8), value_of<T>(8)}), row + 1);
+  EXPECT_TRUE(values.erase(row + 1) && values.erase(row + 2));
   const std::size_t before = values.size();
   EXPECT_TRUE(values.erase(row));
   EXPECT_EQ(values.size(), before - 1);
@@ -159,8 +161,8 @@ TYPED_TEST(ColumnMisuse, AllFunctionsFromScansFunction) {
       [&](std::size_t, std::size_t) { call_all_but_merge(values, std::exchange(first, false)); });
   EXPECT_FALSE(first);
   for (const char* const function :
-       {"insert", "erase", "get", "find", "range", "count", "distinct", "scan", "scan_n", "size",
-        "empty", "memory_bytes", "stats", "merge_is_due"}) {
+       {"insert", "multi_insert", "erase", "get", "find", "range", "count", "distinct", "scan",
+        "scan_n", "size", "empty", "memory_bytes", "stats", "merge_is_due"}) {
     misuse_row("column::" + std::string(function), misuse::reentrance,
                "from a callback of scan() or merge(): works as usual");
   }
@@ -183,6 +185,7 @@ TEST(ColumnOfStringsMisuse, ValuesThatAreTooLong) {
   values.insert("a");
   const std::string text((std::size_t{64} << 10) + 1, 'v');
   EXPECT_THROW(values.insert(text), std::invalid_argument);
+  EXPECT_THROW(values.multi_insert({"b", text}), std::invalid_argument);
   EXPECT_THROW(static_cast<void>(values.find(text)), std::invalid_argument);
   EXPECT_THROW(static_cast<void>(values.count(text)), std::invalid_argument);
   EXPECT_THROW(static_cast<void>(values.range("a", text)), std::invalid_argument);
@@ -190,7 +193,8 @@ TEST(ColumnOfStringsMisuse, ValuesThatAreTooLong) {
   EXPECT_THROW(values.scan(below(text).descending(), [](auto&&...) {}), std::invalid_argument);
   EXPECT_THROW(values.scan_n(text, 1, [](auto&&...) {}), std::invalid_argument);
   EXPECT_EQ(values.size(), 1U);
-  for (const char* const function : {"insert", "find", "count", "range", "scan", "scan_n"}) {
+  for (const char* const function :
+       {"insert", "multi_insert", "find", "count", "range", "scan", "scan_n"}) {
     misuse_row("column::" + std::string(function), misuse::bad_argument,
                "a string over 64 KiB: throws std::invalid_argument; the column is unchanged");
   }
@@ -205,11 +209,14 @@ TEST(ColumnOfStringsMisuse, MoreValuesThanIdsAllow) {
       std::length_error);
   const std::size_t rows = values.size();
   EXPECT_EQ(values.get(0), 0U);
+  EXPECT_THROW(values.multi_insert({0, 1'000}), std::length_error);
   values.insert(0);
   EXPECT_EQ(values.size(), rows + 1);
-  misuse_row(
-      "column::insert", misuse::bad_argument,
-      "more distinct values than Id can number: throws std::length_error; the rows are unchanged");
+  for (const char* const function : {"column::insert", "column::multi_insert"}) {
+    misuse_row(function, misuse::bad_argument,
+               "more distinct values than Id can number: throws std::length_error; the rows are "
+               "unchanged");
+  }
 }
 
 }  // namespace

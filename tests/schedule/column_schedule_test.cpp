@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -27,10 +28,11 @@ namespace {
 using u64 = std::uint64_t;
 constexpr u64 values = 4;
 
-enum class kind { insert, erase, get, find, merge };
+enum class kind { insert, insert_batch, erase, get, find, merge };
+constexpr u64 batch_rows = 3;
 struct call_of_column {
   kind what = kind::insert;
-  u64 value = 0;  // to insert or to find
+  u64 value = 0;  // to insert or to find; of a batch, the first row's, see batch_of()
   u64 row = 0;    // to erase or to get; or that the insertion has got
   bool erased = false;
   std::optional<u64> got;
@@ -39,9 +41,19 @@ struct call_of_column {
   u64 end = 0;
 };
 
+// The values of a batch, the first one twice.
+std::array<u64, batch_rows> batch_of(u64 value) {
+  return {value, (value + 1) % values, value};
+}
+
 template <class T>
 struct numbered_values {
   static T of(u64 n) { return sample<T>::of(n); }
+  static std::array<T, batch_rows> batch(u64 first) {
+    std::array<T, batch_rows> all;
+    std::ranges::transform(batch_of(first), all.begin(), of);
+    return all;
+  }
   static u64 number(const T& value) {
     for (u64 n = 0; n < values; ++n) {
       if (sample<T>::of(n) == value) return n;
@@ -88,7 +100,8 @@ struct column_history {
     for (std::size_t t = 0; t < threads; ++t) {
       for (std::size_t i = 0; i < (t == 0 ? 2 : 3); ++i) {
         call_of_column c;
-        constexpr std::array kinds{kind::insert, kind::insert, kind::find, kind::get, kind::erase};
+        constexpr std::array kinds{kind::insert, kind::insert_batch, kind::find, kind::get,
+                                   kind::erase};
         c.what = t == 0 && i == 0 ? kind::merge : kinds[random.below(kinds.size())];
         c.value = random.below(values);
         c.row = random.below(before.size() + 3);
@@ -100,6 +113,7 @@ struct column_history {
   void perform(call_of_column& c) {
     c.begin = sim::steps();
     if (c.what == kind::insert) c.row = column.insert(numbered::of(c.value));
+    if (c.what == kind::insert_batch) c.row = column.multi_insert(numbered::batch(c.value));
     if (c.what == kind::erase) c.erased = column.erase(c.row);
     if (c.what == kind::get) {
       if (const auto got = column.get(c.row)) c.got = numbered::number(*got);
@@ -123,9 +137,15 @@ struct column_history {
     for (u64 row = 0; row < before.size(); ++row) rows[row].value = before[row];
     std::string wrong;
     for_each([&](const call_of_column& c) {
-      if (c.what != kind::insert) return;
-      if (!rows.try_emplace(c.row, life_of_row{c.value, c.begin, c.end}).second)
-        wrong = "a row number given twice";
+      const auto born = [&](u64 row, u64 value) {
+        if (!rows.try_emplace(row, life_of_row{value, c.begin, c.end}).second)
+          wrong = "a row number given twice";
+      };
+      if (c.what == kind::insert) born(c.row, c.value);
+      if (c.what == kind::insert_batch) {
+        const auto batch = batch_of(c.value);
+        for (u64 i = 0; i < batch_rows; ++i) born(c.row + i, batch[i]);
+      }
     });
     for_each([&](const call_of_column& c) {
       if (c.what != kind::erase || !c.erased) return;
@@ -284,6 +304,45 @@ TEST(ColumnSchedules, AnInsertionBesideAMergeIsNotLost) {
             "");
 }
 
+// The same for a batch, which the merge mostly finds between its look-ups and its rows. The batch
+// begins again at most once, although merges go on.
+template <class Column>
+struct batch_beside_merges {
+  using numbered = numbered_values<typename Column::value_type>;
+  Column column;
+  u64 row = 0;
+
+  batch_beside_merges() { column.insert(numbered::of(1)); }
+  std::vector<std::function<void()>> bodies() {
+    return {[this] { row = column.multi_insert(numbered::batch(2)); },
+            [this] {
+              for (int i = 0; i < 3; ++i) column.merge();
+            }};
+  }
+  std::string verdict() {
+    if (row != 1 || column.size() != 1 + batch_rows) return "a wrong row number";
+    const auto batch = numbered::batch(2);
+    for (const bool merged : {false, true}) {
+      if (merged) column.merge();
+      for (u64 i = 0; i < batch_rows; ++i) {
+        if (column.get(row + i) != batch[i]) return "a row is lost or has another value";
+      }
+      if (column.find(batch[0]) != std::vector<u64>{1, 3}) return "find() gives other rows";
+      if (column.find(batch[1]) != std::vector<u64>{2}) return "find() gives other rows";
+    }
+    return column.stats().main.rows == 1 + batch_rows ? "" : "rows too many or too few";
+  }
+};
+TEST(ColumnSchedules, ABatchBesideMergesIsNotLost) {
+  constexpr u64 steps_of_a_batch = 500;
+  EXPECT_EQ(explore_stopping_early<batch_beside_merges<column<u64>>>(
+                static_cast<u64>(500 * effort()), steps_of_a_batch),
+            "");
+  EXPECT_EQ(explore_stopping_early<batch_beside_merges<column<std::string>>>(
+                static_cast<u64>(100 * effort()), steps_of_a_batch),
+            "");
+}
+
 // What size() takes off must have been there when it counted.
 struct sizes_beside_erasures {
   column<u64> numbers;
@@ -316,6 +375,11 @@ class forgetful_column {
     const std::lock_guard guard(mutex_);
     rows_.emplace_back(value);
     return rows_.size() - 1;
+  }
+  u64 multi_insert(std::span<const u64> batch) {
+    const std::lock_guard guard(mutex_);
+    rows_.insert(rows_.end(), batch.begin(), batch.end());
+    return rows_.size() - batch.size();
   }
   bool erase(u64 row) {
     const std::lock_guard guard(mutex_);
@@ -353,6 +417,18 @@ class forgetful_column {
   mutable std::mutex mutex_;
   std::vector<std::optional<u64>> rows_;
 };
+
+// A batch that comes twice if a merge ends meanwhile.
+struct column_that_repeats_batches : column<u64> {
+  u64 multi_insert(const std::array<u64, batch_rows>& batch) {
+    const std::size_t merges_before = stats().merges;
+    const u64 row = column::multi_insert(batch);
+    return stats().merges == merges_before ? row : column::multi_insert(batch);
+  }
+};
+TEST(ColumnSchedulesCanary, ABatchThatComesTwiceIsFound) {
+  EXPECT_NE(explore<column_history<column_that_repeats_batches>>(2'000), "");
+}
 
 TEST(ColumnSchedulesCanary, AMergeThatForgetsIsFound) {
   EXPECT_NE(explore<column_history<forgetful_column>>(2'000), "");

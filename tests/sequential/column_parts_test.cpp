@@ -9,12 +9,16 @@
 
 #include "elidex/internal/column/column_delta.hpp"
 #include "elidex/internal/column/deleted_rows.hpp"
+#include "elidex/internal/column/keyed_delta_index.hpp"
 #include "elidex/internal/column/remembered_ids.hpp"
 #include "elidex/internal/column/value_image.hpp"
+#include "support/random_seed.hpp"
 
 namespace elidex::detail {
 
 using namespace internal;
+using testing::random_numbers;
+using testing::seed_or;
 
 namespace {
 
@@ -66,6 +70,40 @@ TEST(RememberedIds, GuessesWhatItWasTold) {
   EXPECT_EQ(remembered.guess(7 + (u64{1} << 32)), std::nullopt);  // another hash for the same place
   remembered.remember(0, 0, few);
   EXPECT_EQ(remembered.guess(0), 0U);
+}
+
+TEST(RememberedIds, KeepsTheLastTwoOfAPairOfPlaces) {
+  remembered_ids<std::uint32_t> remembered;
+  const auto few = [] { return std::size_t{10}; };
+  const auto hash = [](u64 n) { return n << 32 | 6; };
+  remembered.remember(hash(1), 1, few);  // gets its memory
+  for (u64 n = 1; n <= 3; ++n) remembered.remember(hash(n), static_cast<std::uint32_t>(n), few);
+  EXPECT_EQ(remembered.guess(hash(1)), std::nullopt);
+  EXPECT_EQ(remembered.guess(hash(2)), 2U);
+  EXPECT_EQ(remembered.guess(hash(3)), 3U);
+  EXPECT_EQ(remembered.guess(7), std::nullopt);
+}
+
+// In no order, as a column's values come.
+TEST(RememberedIds, GuessesMostOfAThousandValues) {
+  constexpr std::size_t values = 1'000;
+  remembered_ids<std::uint32_t> remembered;
+  random_numbers random(seed_or(1));
+  std::size_t right = 0;
+  constexpr std::size_t warm = 20'000;
+  constexpr std::size_t counted = 20'000;
+  for (std::size_t i = 0; i < warm + counted; ++i) {
+    const u64 value = random.below(values);
+    const u64 hash = hash_of(value);
+    const auto guess = remembered.guess(hash);
+    if (guess) {
+      EXPECT_EQ(*guess, value);
+    } else {
+      remembered.remember(hash, static_cast<std::uint32_t>(value), [] { return values; });
+    }
+    if (i >= warm) right += guess ? 1U : 0U;
+  }
+  EXPECT_GT(right, counted * 17 / 20) << right;
 }
 
 TEST(RememberedIds, GrowsWithWhatIsThereAndGivesUpWhenItIsTooMuch) {

@@ -83,6 +83,7 @@ class column_under_stress {
       if (i % 16 == 0)
         column_.insert(nth_value<value_type>(new_values + i * static_cast<u64>(writers_) +
                                              static_cast<u64>(t)));
+      if (i % 32 == 0) insert_batch(t, 1 + random.below(100), random, mine);
       const own_row& some = mine[random.below(mine.size())];
       const auto got = column_.get(some.row);
       if (got.has_value() == some.erased)
@@ -100,6 +101,22 @@ class column_under_stress {
       }
     }
     --running_;
+  }
+
+  // Inserts own values, some of them repeated, in one call. All rows are there when it returns.
+  void insert_batch(int t, u64 rows, random_numbers& random, std::vector<own_row>& mine) {
+    std::vector<u64> numbers;
+    std::vector<value_type> values;
+    for (u64 i = 0; i < rows; ++i) {
+      numbers.push_back(static_cast<u64>(t) * values_each + random.below(values_each));
+      values.push_back(nth_value<value_type>(numbers.back()));
+    }
+    const u64 first = column_.multi_insert(values);
+    for (u64 i = 0; i < rows; ++i) {
+      mine.push_back({first + i, numbers[i], false});
+      const auto got = column_.get(first + i);
+      if (!got || *got != values[i]) say("a row of a batch");
+    }
   }
 
   // Asks until the last writer is done.

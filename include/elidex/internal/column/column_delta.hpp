@@ -9,11 +9,12 @@
 // Thread-safety: all functions but constructor and destructor, from any thread. begin_at() runs
 // before other threads know of the delta. A thread that sees a row sees what the appending thread
 // did before append().
-// Errors: id_of_new() throws as keyed_delta_index's find_or_add(). append() throws std::bad_alloc,
-// and nothing is then changed.
+// Errors: id_of_new() and ids_of_new() throw as keyed_delta_index's find_or_add(). append() and
+// append_all() throw std::bad_alloc, and nothing is then changed.
 //
 // Implementation notes
-// append() claims a row by incrementing a counter, and then writes the row. A row that is not
+// append() claims a row by incrementing a counter, and then writes the row. append_all() claims
+// consecutive rows with one change of the counter. A row that is not
 // written yet does not exist for readers. The ID comes first. So an exception leaves at worst a
 // value without rows, which the next merge omits. The counter's highest bit tells that the delta is
 // closed.
@@ -24,6 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -51,16 +53,35 @@ class column_delta {
 
   Id id_of_new(image_argument value) { return index_.find_or_add(value).id; }
 
+  // Sets ids[i] to the ID of values[i]. There are at most ids_together_max values. After an
+  // exception some of the values may have been added.
+  static constexpr std::size_t ids_together_max = index::together_max;
+  using image_item = std::remove_cvref_t<image_argument>;
+  void ids_of_new(std::span<const image_item> values, Id* ids) {
+    index_.find_or_add_together(values, ids);
+  }
+
   std::optional<std::uint64_t> append(Id id) {
-    std::size_t position = used_.load();
-    do {
-      if (position >= closed) return std::nullopt;
-      ids_.provide(position + 1);
-    } while (!used_.compare_exchange_weak(position, position + 1));
+    const std::size_t position = claim(1);
+    if (position == closed) return std::nullopt;
     // release: pairs with the acquire loads of id_at() and for_each_row(). The ID's entry is
     // written before.
     ids_[position].store(stored(id), std::memory_order_release);
     return first_row_ + position;
+  }
+  // Appends consecutive rows. Returns the number of the first one.
+  std::optional<std::uint64_t> append_all(std::span<const Id> ids) {
+    const std::size_t begin = claim(ids.size());
+    if (begin == closed) return std::nullopt;
+    ids_.for_each_stretch(begin, begin + ids.size(),
+                          [&](std::atomic<Id>* rows, std::size_t first, std::size_t count) {
+                            const Id* const from = &ids[first - begin];
+                            for (std::size_t i = 0; i < count; ++i) {
+                              // release: pairs with id_at() and for_each_row(), as in append()
+                              rows[i].store(stored(from[i]), std::memory_order_release);
+                            }
+                          });
+    return first_row_ + begin;
   }
   std::size_t close() noexcept { return used_.fetch_or(closed) & ~closed; }
 
@@ -175,6 +196,16 @@ class column_delta {
   static std::optional<Id> loaded(Id found) noexcept {
     if (found == unwritten) return std::nullopt;
     return static_cast<Id>(found - 1);
+  }
+
+  // Returns the first of `rows` new positions, or `closed`.
+  std::size_t claim(std::size_t rows) {
+    std::size_t position = used_.load();
+    do {
+      if (position >= closed) return closed;
+      ids_.provide(position + rows);
+    } while (!used_.compare_exchange_weak(position, position + rows));
+    return position;
   }
 
   static index index_with([[maybe_unused]] synchronization with) {

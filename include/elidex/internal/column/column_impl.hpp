@@ -1,8 +1,11 @@
 // The member functions of column, included at the end of column.hpp.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -38,10 +41,64 @@ auto column<T, Id>::insert(argument value) -> row_number {
     const internal::epoch_pin pin;
     const parts& in = now();
     if (const auto row = in.delta->append(in.delta->id_of_new(wanted))) return *row;
-    // freeze_delta() has closed the delta and is about to publish the next one. It waits for pins
-    // only after that.
-    const auto is_current = [&] { return state_.load() == &in; };
-    if (is_current()) internal::wait_while<internal::looks::often>(&state_, is_current);
+    wait_for_change_of(in);
+  }
+}
+
+// freeze_delta() has closed the delta and is about to publish the next one. It waits for pins only
+// after that.
+template <class T, class Id>
+void column<T, Id>::wait_for_change_of(const parts& in) const {
+  const auto is_current = [&] { return state_.load() == &in; };
+  if (is_current()) internal::wait_while<internal::looks::often>(&state_, is_current);
+}
+
+template <class T, class Id>
+template <std::ranges::input_range Values>
+auto column<T, Id>::multi_insert(Values&& values) -> row_number {
+  using given = std::ranges::range_reference_t<Values>;
+  static_assert(std::convertible_to<given, argument>, "the range has no values of the column");
+  if constexpr (std::convertible_to<Values, std::span<const argument>>) {
+    return insert_all(values);
+  } else {
+    // Strings must live until they are inserted. Those that the range makes or reads one by one do
+    // not.
+    constexpr bool must_copy =
+        std::is_same_v<T, std::string> &&
+        !(std::ranges::forward_range<Values> &&
+          (std::is_lvalue_reference_v<given> || std::ranges::view<std::remove_cvref_t<given>>));
+    std::vector<std::conditional_t<must_copy, T, argument>> items;
+    if constexpr (std::ranges::sized_range<Values>) items.reserve(std::ranges::size(values));
+    for (auto&& value : values)
+      items.emplace_back(static_cast<argument>(std::forward<decltype(value)>(value)));
+    if constexpr (must_copy) {
+      const std::vector<argument> views(items.begin(), items.end());
+      return insert_all(views);
+    } else {
+      return insert_all(items);
+    }
+  }
+}
+
+template <class T, class Id>
+auto column<T, Id>::insert_all(std::span<const argument> values) -> row_number {
+  if constexpr (std::is_same_v<T, std::string>) {
+    for (const argument& value : values) internal::key_codec<std::string>::check(value);
+  }
+  std::vector<Id> ids(values.size());
+  const internal::epoch_pin pin;  // until the end: see the implementation notes of column.hpp
+  for (;;) {
+    const parts& in = now();
+    constexpr std::size_t together = delta_part::ids_together_max;
+    for (std::size_t first = 0; first < values.size(); first += together) {
+      const auto group = values.subspan(first, std::min(together, values.size() - first));
+      std::array<std::remove_cvref_t<image_argument>, together> wanted;
+      std::ranges::transform(group, wanted.begin(),
+                             [](const argument& v) { return images::of(v); });
+      in.delta->ids_of_new(std::span(wanted).first(group.size()), &ids[first]);
+    }
+    if (const auto row = in.delta->append_all(ids)) return *row;
+    wait_for_change_of(in);
   }
 }
 
@@ -294,7 +351,9 @@ void column<T, Id>::merge_all(Progress& progress) {
     ~noted_merger() { of.store(nullptr, std::memory_order_relaxed); }  // as above: no partner
   } noted(merger_);
   if (now().frozen != nullptr) merge_frozen(progress);
-  if (now().delta->rows() == 0 && deleted_.count() == deletions_when_merged_) return;
+  const delta_part& delta = *now().delta;
+  if (delta.rows() == 0 && delta.distinct() == 0 && deleted_.count() == deletions_when_merged_)
+    return;
   freeze_delta();
   merge_frozen(progress);
 }

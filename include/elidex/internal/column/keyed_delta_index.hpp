@@ -25,12 +25,15 @@
 // moment of the call, because values are never erased.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -76,12 +79,14 @@ struct keyed_delta_tree<std::string, Id> {
 // bytes, at most 64 KiB). Id: an unsigned integer type, which limits the number of values.
 //
 // Thread-safety: every function but constructor and destructor, from any thread at any time.
-// find(), find_or_add() and scan() are linearizable. size() and memory_bytes() are exact when no
-// operation runs. view() may be called with any ID that this index has returned.
+// find(), find_or_add() and scan() are linearizable. find_or_add_together() is linearizable for
+// each value. size() and memory_bytes() are exact when no operation runs. view() may be called with
+// any ID that this index has returned.
 //
 // Errors: std::bad_alloc from find_or_add() and scan(), and from the first call of a thread.
 // std::length_error from find_or_add() when no ID is left for a new value. std::invalid_argument
-// for a string of more than 64 KiB. The index is then unchanged.
+// for a string of more than 64 KiB. The index is then unchanged. Errors of find_or_add_together():
+// see there.
 template <class Value, class Id = std::uint32_t>
 class keyed_delta_index {
   static_assert(std::unsigned_integral<Value> || std::same_as<Value, std::string>);
@@ -112,6 +117,13 @@ class keyed_delta_index {
   };
   // Returns the ID of `value`. Adds the value if it is absent.
   added find_or_add(value_argument value);
+
+  // Calls find_or_add() for each value: ids[i] becomes the ID of values[i]. There are at most
+  // together_max values. The calls share the waiting for memory. After an exception some of the
+  // values may have been added.
+  static constexpr std::size_t together_max = 64;  // chosen: four groups of the tree's multi_get()
+  using value_item = std::remove_cvref_t<value_argument>;
+  void find_or_add_together(std::span<const value_item> given, Id* ids);
 
   // Calls fn(value, id) for up to `limit` values from `from` on, in ascending order. Returns their
   // number. The scan is a snapshot: at one moment all of these values were in the index, with no
@@ -151,6 +163,18 @@ class keyed_delta_index {
   btree_stats stats() const noexcept { return tree_.stats(); }
 
  private:
+  // Chosen: the tree is then larger than a second-level cache.
+  static constexpr std::size_t values_beyond_caches = 50'000;
+
+  std::optional<Id> guess(value_argument value, std::uint64_t hash) const noexcept {
+    const auto found = remembered_.guess(hash);
+    return found && view(*found).get() == value ? found : std::nullopt;
+  }
+  void remember(std::uint64_t hash, Id id) noexcept {
+    remembered_.remember(hash, id, [&] { return size(); });
+  }
+  added find_or_add_in_tree(value_argument value, std::uint64_t hash);
+
   tree tree_;
   dictionary dictionary_;
   remembered_ids<Id> remembered_;
@@ -159,15 +183,51 @@ class keyed_delta_index {
 template <class Value, class Id>
 auto keyed_delta_index<Value, Id>::find_or_add(value_argument value) -> added {
   const std::uint64_t hash = internal::hash_of(value);
-  if (const auto guess = remembered_.guess(hash); guess && view(*guess).get() == value)
-    return {*guess, false};
+  if (const auto guessed = guess(value, hash)) return {*guessed, false};
+  return find_or_add_in_tree(value, hash);
+}
+
+template <class Value, class Id>
+void keyed_delta_index<Value, Id>::find_or_add_together(std::span<const value_item> given,
+                                                        Id* ids) {
+  std::array<std::uint64_t, together_max> hashes;
+  std::array<value_item, together_max> wanted;     // the values without a right guess
+  std::array<std::uint8_t, together_max> numbers;  // their numbers in `given`
+  std::size_t many = 0;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    hashes[many] = internal::hash_of(given[i]);
+    if (const auto guessed = guess(given[i], hashes[many])) {
+      ids[i] = *guessed;
+    } else {
+      wanted[many] = given[i];
+      numbers[many++] = static_cast<std::uint8_t>(i);
+    }
+  }
+  if (many == 0) return;
+  // Brings the leaves into the cache. Ascending values share leaves, and need no help.
+  std::array<std::optional<Id>, together_max> found;
+  if (size() >= values_beyond_caches && !std::is_sorted(wanted.begin(), wanted.begin() + many))
+    tree_.multi_get(std::span(wanted).first(many), found);
+  for (std::size_t i = 0; i < many; ++i) {
+    if (found[i]) {
+      ids[numbers[i]] = *found[i];
+      remember(hashes[i], *found[i]);
+    } else {
+      ids[numbers[i]] = find_or_add_in_tree(wanted[i], hashes[i]).id;
+    }
+  }
+}
+
+template <class Value, class Id>
+auto keyed_delta_index<Value, Id>::find_or_add_in_tree(value_argument value, std::uint64_t hash)
+    -> added {
   unsigned part = dictionary_.part_with_ids(this_thread_slot() % dictionary::parts);
   for (;;) {
     const auto got = tree_.get_or_insert_if_made(
         value,
         [&](const typename dictionary::entry& entry) { return dictionary_.append(part, entry); });
     if (got) {
-      if (!got->second) remembered_.remember(hash, got->first, [&] { return size(); });
+      if (!got->second) remember(hash, got->first);
       return {got->first, got->second};
     }
     try {

@@ -207,9 +207,12 @@ struct key_codec<std::string> {
   static constexpr bool compares_in_place = false;
   static constexpr bool has_prefixes = true;
 
-  static search_key search_key_of(argument key) {
+  static void check(argument key) {
     if (key.size() > key_bytes_max)
       throw std::invalid_argument("elidex: a key may have at most 65536 bytes");
+  }
+  static search_key search_key_of(argument key) {
+    check(key);
     return search_key_of_stored(key);
   }
   // The same for a key that is stored already, so that its length is known to be allowed.
