@@ -7,6 +7,7 @@
 
 #if defined(__linux__)
 #  include <sys/mman.h>
+#  include <unistd.h>
 #endif
 
 // Pages from the system. Simulated programs must not use any that the machine does not know.
@@ -102,6 +103,12 @@ bool discard_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t b
 bool may_obtain_memory([[maybe_unused]] std::size_t bytes) noexcept {
 #if defined(ELIDEX_MAPS_MEMORY)
   if (bytes < huge_page_bytes) return true;
+  // With vm.overcommit_memory = 1 the kernel maps any number of bytes.
+  const long page_count = ::sysconf(_SC_PHYS_PAGES);
+  const long page_bytes = ::sysconf(_SC_PAGESIZE);
+  if (page_count > 0 && page_bytes > 0 &&
+      bytes / static_cast<std::size_t>(page_bytes) > static_cast<std::size_t>(page_count))
+    return false;
   void* const mapped =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return false;

@@ -301,6 +301,7 @@ TYPED_TEST(DatabaseMisuse, AllOthersInATransaction) {
     static_cast<void>(db.checkpoint());
     faulty_disk copy;
     EXPECT_GT(db.backup(copy.private_directory()).bytes, 0U);
+    static_cast<void>(db.update_backup(copy.private_directory()));
     EXPECT_EQ(db.automatic_checkpoints().failed, 0U);
     db.wait_durable();
     db.collect();
@@ -338,6 +339,8 @@ TYPED_TEST(DatabaseMisuse, AllOthersInATransaction) {
              "from within a transaction: writes what is committed, without that transaction");
   misuse_row("database::backup", misuse::reentrance,
              "from within a transaction: writes what is committed, without that transaction");
+  misuse_row("database::update_backup", misuse::reentrance,
+             "from within a transaction: adds what is committed, without that transaction");
   misuse_row("database::wait_durable", misuse::reentrance,
              "from within a transaction: waits for what is committed, without that transaction");
   for (const char* const function :
@@ -499,6 +502,33 @@ TEST_F(directory_of_database, OpenAll) {
   reader.close();
   EXPECT_EQ(count(reader), 1U);
   misuse_row("database::for_each_schema_table", misuse::closed_object, "after close(): works");
+}
+
+TEST_F(directory_of_database, Restore) {
+  {
+    database with_checkpoint;  // whose earlier states are gone
+    with_checkpoint.create_table<std::uint64_t, account>("accounts");
+    with_checkpoint.open(path_);
+    static_cast<void>(with_checkpoint.checkpoint());
+    with_checkpoint.close();
+  }
+  const std::string copy = path_ + "/copy";
+  const auto restored = [&](const std::string& from, const std::string& to, std::uint64_t group) {
+    return code_thrown_by([&] { db::restore(from, to, group); });
+  };
+  EXPECT_TRUE(is(restored(path_, copy, 0), std::errc::invalid_argument));
+  EXPECT_TRUE(std::filesystem::is_empty(copy));
+  misuse_row("restore", misuse::bad_argument,
+             "a state that the directory does not have: throws std::system_error "
+             "(invalid_argument); the copy is empty");
+  EXPECT_TRUE(is(restored(path_, path_, 1), std::errc::directory_not_empty));
+  misuse_row("restore", misuse::bad_argument,
+             "a copy with files, or the directory itself: throws std::system_error "
+             "(directory_not_empty) and changes nothing");
+  database again;
+  const auto& accounts = again.create_table<std::uint64_t, account>("accounts");
+  again.open(path_);
+  again.read_only([&](auto& t) { EXPECT_EQ(t.get(accounts, 1)->balance, 5); });
 }
 
 TEST_F(directory_of_database, Follow) {

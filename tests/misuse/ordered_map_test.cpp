@@ -131,6 +131,14 @@ TYPED_TEST(OrderedMapMisuse, ScansFunctionThrows) {
           "the exception comes out; the map is unchanged and usable");
 }
 
+TYPED_TEST(OrderedMapMisuse, ReserveForTooManyKeys) {
+  EXPECT_THROW(this->subject.reserve(std::numeric_limits<std::size_t>::max()), std::bad_alloc);
+  this->expect_unchanged_and_usable();
+  misuse_row("ordered_map::reserve", misuse::bad_argument,
+             "more keys than fit into the system's memory: throws std::bad_alloc; the map is "
+             "unchanged");
+}
+
 // --- re-entrance ---
 
 // Calls every function that only ordered maps have. Leaves the map, with 1, 2 and 3, as it was.
@@ -152,6 +160,7 @@ void use_functions_of_ordered_maps(ordered_map<Key, std::uint64_t>& map) {
   EXPECT_EQ(map.floor(key(2))->second, 2U);
   EXPECT_EQ(map.bulk_load(std::vector<record<Key>>{{key(3), 30}, {key(4), 4}}), 1U);
   EXPECT_EQ(map.erase(from(key(4))), 1U);
+  map.reserve(1000);
   auto cursor = map.cursor();
   cursor.seek_first();
   EXPECT_TRUE(cursor.valid());
@@ -166,10 +175,11 @@ TYPED_TEST(OrderedMapMisuse, AllFunctionsFromAVisitor) {
   EXPECT_EQ(map.scan(all, [&](auto&&...) { use_functions_of_ordered_maps(map); }), 3U);
   EXPECT_EQ(map.scan_n(all, 1, [&](auto&&...) { use_all_functions(map); }), 1U);
   this->expect_unchanged_and_usable();
-  rows_of("ordered_map",
-          {"range", "count", "split", "erase", "front", "back", "lower_bound", "ceiling",
-           "upper_bound", "floor", "bulk_load", "cursor", "synchronization", "htm_counts"},
-          misuse::reentrance, "from visit()'s or scan()'s function: works as usual");
+  rows_of(
+      "ordered_map",
+      {"range", "count", "split", "erase", "front", "back", "lower_bound", "ceiling", "upper_bound",
+       "floor", "bulk_load", "cursor", "synchronization", "htm_counts", "reserve"},
+      misuse::reentrance, "from visit()'s or scan()'s function: works as usual");
 }
 
 TYPED_TEST(OrderedMapMisuse, ScansFunctionChangesTheMap) {

@@ -42,8 +42,8 @@ void touch_pages(void* memory, std::size_t bytes) noexcept;
 // memory cannot be given back in this way.
 bool discard_pages(void* memory, std::size_t bytes) noexcept;
 
-// Returns false if the system refuses so many bytes at once, for example because it has less
-// memory. If it returns true, obtaining that memory may still fail.
+// Returns false if the system has less memory, or refuses so many bytes at once. If it returns
+// true, obtaining that memory may still fail.
 [[nodiscard]] bool may_obtain_memory(std::size_t bytes) noexcept;
 
 }  // namespace elidex::internal
