@@ -94,7 +94,9 @@ class map_face {
       get_many(wanted, found);
     } else {
       static_assert(std::convertible_to<given, key_argument>, "the range has no keys of the map");
-      static_assert(!std::ranges::view<key_item> || std::is_lvalue_reference_v<given> ||
+      // An input range that is no forward range may overwrite the string with the next one.
+      constexpr bool lasts = std::ranges::forward_range<Keys> && std::is_lvalue_reference_v<given>;
+      static_assert(!std::ranges::view<key_item> || lasts ||
                         std::same_as<std::remove_cvref_t<given>, key_item>,
                     "the range makes temporary strings: collect them first");
       // A std::vector<bool> is no span.
