@@ -4,7 +4,7 @@
 // after the fill. Until line::busy_until, every request for the line that is not a hit waits, reads
 // as well as writes. A request that takes copies away from other cores also waits until these
 // copies have arrived (line::arrived_at). A wait reserves nothing: a request moves busy_until only
-// when it is served, so a request that an abort ends during its wait delays nobody, unless
+// when it is served, so a request that an abort ends during its wait delays no other, unless
 // machine::requests_outlive_aborts keeps it (below). A hit waits only if the other thread of the
 // core has the line in its write set.
 //

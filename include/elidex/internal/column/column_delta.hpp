@@ -14,10 +14,9 @@
 //
 // Implementation notes
 // append() claims a row by incrementing a counter, and then writes the row. append_all() claims
-// consecutive rows with one change of the counter. A row that is not
-// written yet does not exist for readers. The ID comes first. So an exception leaves at worst a
-// value without rows, which the next merge omits. The counter's highest bit tells that the delta is
-// closed.
+// consecutive rows with one change of the counter. A row that is not written yet does not exist for
+// readers. The ID comes first. So an exception leaves at worst values without rows, which the next
+// merge omits. The counter's highest bit tells that the delta is closed.
 #pragma once
 
 #include <algorithm>

@@ -38,14 +38,14 @@ class made_on_demand {
   ~made_on_demand() { delete if_made(); }
 
   T& get() const {
-    T* const made = made_.load(std::memory_order_acquire);  // pairs with the store in make()
+    T* const made = made_.load(std::memory_order_acquire);  // pairs with the store in become()
     if (is_made(made)) [[likely]]
       return *made;
     return make();
   }
   // Returns null if nothing has been made.
   T* if_made() const noexcept {
-    T* const made = made_.load(std::memory_order_acquire);  // pairs with the store in make()
+    T* const made = made_.load(std::memory_order_acquire);  // pairs with the store in become()
     return is_made(made) ? made : nullptr;
   }
   const Maker& maker() const noexcept { return maker_; }

@@ -583,7 +583,8 @@ class btree_inner {
 
   // Provides nodes for so many keys, inserted in random order. Throws std::bad_alloc.
   void reserve_nodes(std::size_t many) {
-    // Measured with 10 M random keys: leaves are 83 % full, and inner nodes 70 %.
+    // Chosen: for 10 M keys of 64 bits these nodes take 19.3 bytes a key. A map without reserve()
+    // takes 19.5 after as many random insertions.
     const std::size_t leaves = many / std::max(1U, leaf::capacity * 83 / 100) + 1;
     leaf_pool_.reserve(leaves);
     const std::size_t of_a_node = std::max(2U, inner::capacity * 70 / 100);

@@ -127,8 +127,8 @@ class transaction : private transaction_context, public table_scans<transaction>
   }
   // Calls change(i, row&) for each key that is present, in the order of `keys`. `i` is the key's
   // index in the range. Returns how many keys are present. The look-ups of one call overlap, so it
-  // takes less time than an update() for each key. If `change` throws, the
-  // transaction keeps the changes of earlier rows. A key that occurs twice is changed twice.
+  // takes less time than an update() for each key. If `change` throws, the transaction keeps the
+  // changes of earlier rows. A key that occurs twice is changed twice.
   template <class Table, std::ranges::input_range Keys, change_of_many<typename Table::row_type> Fn>
   std::size_t multi_update(Table& table, Keys&& keys, Fn&& change) {
     check_is_ours(table);
