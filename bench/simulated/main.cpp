@@ -4,13 +4,20 @@
 //
 // Exit status as of elidex: 0 done, 1 failed, 2 a request that cannot be run, with one line on
 // standard error.
+//
+// A request {"runs": [REQUEST, ...]} asks for runs that load alike (run_on_machine.hpp). Their
+// index is loaded once. Each run is a child process with its own copy of it, and gives one line of
+// output, in the order of the requests: what came out, or {"failed": MESSAGE, "status": STATUS}.
 
 #include <link.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -369,6 +376,83 @@ std::vector<std::string> files_of_program() {
   return files;
 }
 
+void write_line(const ordered_json& line) {
+  std::cout << line.dump() << '\n' << std::flush;
+}
+
+// Calls fn() and returns its status. What fn() throws, failed() gets as a message with its status.
+template <class Fn, class Failed>
+int status_of(const Fn& fn, const Failed& failed) {
+  const auto ended = [&](const std::exception& error, int status) {
+    failed(error.what(), status);
+    return status;
+  };
+  try {
+    return fn();
+  } catch (const bench::bad_input& error) {
+    return ended(error, 2);
+  } catch (const sim::bad_machine& error) {
+    return ended(error, 2);
+  } catch (const std::invalid_argument& error) {
+    return ended(error, 2);
+  } catch (const std::exception& error) {
+    return ended(error, 1);
+  }
+}
+
+void tell(const char* why, int /*status*/) {
+  std::fprintf(stderr, "%s\n", why);
+}
+
+int run_loaded(bench::loaded_index& loaded, const ordered_json& request,
+               const bench::sim_request& wanted) {
+  const bench::sim_result result = loaded.run(wanted);
+  trace(request, wanted, result.machine);
+  write_line(document_of(wanted, result));
+  return std::cout ? 0 : 1;
+}
+
+// Requests that load alike. `apart`: each in a child process, which tells what went wrong in its
+// line. A run apart gives what it gives otherwise, because its data has the same addresses: between
+// the runs nothing may allocate the machine's memory, and both kinds run in the same frames of the
+// stack.
+int answer_runs(const ordered_json& requests, bool apart) {
+  const std::vector<bench::sim_request> wanted = outside_the_machine([&] {
+    std::vector<bench::sim_request> all;
+    for (const ordered_json& one : requests) all.push_back(request_of(one));
+    return all;
+  });
+  if (wanted.empty()) throw bench::bad_input("runs: there is none");
+  for (std::size_t i = 1; i < wanted.size(); ++i) {
+    if (!bench::load_alike(wanted.front(), wanted[i]))
+      throw bench::bad_input("runs: they do not load alike");
+  }
+  int status = 0;
+  const auto run_all = [&](bench::loaded_index& loaded) {
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const pid_t child = apart ? ::fork() : 0;
+      if (child == 0) {
+        if (apart) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        status = status_of([&] { return run_loaded(loaded, requests[i], wanted[i]); },
+                           [&](const char* why, int of_run) {
+                             if (!apart) return tell(why, of_run);
+                             write_line({{"failed", why}, {"status", of_run}});
+                           });
+        if (apart) std::_Exit(0);
+        continue;
+      }
+      int ended = 0;
+      if (child < 0 || ::waitpid(child, &ended, 0) != child || ended != 0) {
+        // A child that was killed, for want of memory perhaps, has written no line.
+        std::printf("{\"failed\": \"the run ended with status %d\", \"status\": 1}\n", ended);
+        std::fflush(stdout);
+      }
+    }
+  };
+  bench::load_on_machine(wanted.front(), std::ref(run_all));
+  return status;
+}
+
 int answer(const ordered_json& request) {
   ordered_json document;
   if (request.contains("list")) {
@@ -384,6 +468,8 @@ int answer(const ordered_json& request) {
     });
     document = bench::run_experiment(id, which, request.value("full", false),
                                      request.value("seed", std::uint64_t{1}));
+  } else if (request.contains("runs")) {
+    return answer_runs(request.at("runs"), true);
   } else if (request.at("workload") == "tpcc") {
     const bench::tpcc_request wanted =
         outside_the_machine([&] { return tpcc_request_of(request); });
@@ -397,39 +483,24 @@ int answer(const ordered_json& request) {
     document = document_of(wanted, result);
     trace(request, wanted.run, result.run.machine);
   } else {
-    const bench::sim_request wanted = outside_the_machine([&] { return request_of(request); });
-    const bench::sim_result result = bench::run_on_machine(wanted);
-    document = document_of(wanted, result);
-    trace(request, wanted, result.machine);
+    return answer_runs(outside_the_machine([&] { return ordered_json::array({request}); }), false);
   }
-  std::cout << document.dump() << '\n' << std::flush;
+  write_line(document);
   return std::cout ? 0 : 1;
 }
 
 int run() {
-  try {
-    const ordered_json request =
-        outside_the_machine([] { return ordered_json::parse(std::cin, nullptr, false); });
-    if (request.is_discarded() || !request.is_object()) {
-      std::fprintf(
-          stderr,
-          "elidex-sim: this program runs on the simulated machine; start it with 'elidex sim'\n");
-      return 2;
-    }
-    return answer(request);
-  } catch (const bench::bad_input& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 2;
-  } catch (const sim::bad_machine& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 2;
-  } catch (const std::invalid_argument& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 2;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
+  return status_of(
+      [] {
+        const ordered_json request =
+            outside_the_machine([] { return ordered_json::parse(std::cin, nullptr, false); });
+        if (request.is_discarded() || !request.is_object()) {
+          throw bench::bad_input(
+              "elidex-sim: this program runs on the simulated machine; start it with 'elidex sim'");
+        }
+        return answer(request);
+      },
+      tell);
 }
 
 }  // namespace

@@ -2,12 +2,17 @@
 // One workload on one index on a simulated machine: what `elidex sim` runs, one process for each
 // combination.
 //
-//   const sim_result r = run_on_machine({.index = "btree/htm-dbx", .workload = "a", .dist =
-//       "zipf:0.99", ...});
+//   const sim_request wanted{.index = "btree/htm-dbx", .workload = "a", .dist = "zipf:0.99", ...};
+//   load_on_machine(wanted, [&](loaded_index& loaded) { const sim_result r = loaded.run(wanted); });
 //
-// The map is loaded before the machine starts; the L3 caches begin with it in them. Each thread
-// first runs a tenth of its operations for the caches' sake, then all threads meet and the clocks
-// count from there. A workload that begins with an empty map counts from its first operation.
+// The map is loaded before the machine starts; the L3 caches begin with it in them. Loading 20
+// million keys takes a minute, a run of some thousand operations a second. So a process may load
+// once and fork for each of several runs whose requests load_alike(). What a run gives does not
+// depend on whether it has a load of its own.
+//
+// Each thread first runs a tenth of its operations for the caches' sake, then all threads meet and
+// the clocks count from there. A workload that begins with an empty map counts from its first
+// operation.
 // bytes_per_key divides by the keys that store requests have added. Without store requests it
 // divides by the size of the key set; a run of put:THETA may have inserted fewer keys. The requests
 // themselves lie in memory that costs nothing, because a real measurement makes them without
@@ -17,6 +22,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -60,7 +66,24 @@ struct sim_result {
   double bytes_per_key = 0;
 };
 
-/// Throws bad_input, and std::runtime_error for a run that got stuck.
-[[nodiscard]] sim_result run_on_machine(const sim_request& wanted);
+/// An index with its keys, before the measured operations.
+class loaded_index {
+ public:
+  loaded_index() = default;
+  loaded_index(const loaded_index&) = delete;
+  loaded_index& operator=(const loaded_index&) = delete;
+  virtual ~loaded_index() = default;
+
+  /// The operations of `wanted`, which must load alike. Call it once: the next run would find what
+  /// this one has changed. Throws bad_input, and std::runtime_error for a run that got stuck.
+  [[nodiscard]] virtual sim_result run(const sim_request& wanted) = 0;
+};
+
+/// Loads what `wanted` begins with, and calls then() with it. Throws bad_input, and what then()
+/// throws.
+void load_on_machine(const sim_request& wanted, const std::function<void(loaded_index&)>& then);
+
+/// Whether both runs begin with the same index, with the same keys at the same addresses.
+[[nodiscard]] bool load_alike(const sim_request& one, const sim_request& other) noexcept;
 
 }  // namespace elidex::bench

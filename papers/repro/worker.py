@@ -1,4 +1,7 @@
-"""Runs requests on the simulated machine: each in a process of its own, several at a time."""
+"""Runs requests on the simulated machine: each in a process of its own, several at a time.
+
+Runs that begin with the same keys in the same index, and spend most of their time on loading these,
+share one load (in_groups())."""
 
 import functools
 import json
@@ -57,8 +60,9 @@ class Running:
     def __init__(self):
         self.lock, self.programs, self.ended = threading.Lock(), set(), False
 
-    def run(self, program, text):
-        """(status, standard output, standard error)"""
+    def run(self, program, text, each=None):
+        """(status, standard output, standard error). each: gets the lines of the output, one by
+        one, instead."""
         ran = None
         try:
             with put_off(), self.lock:
@@ -67,7 +71,13 @@ class Running:
                 ran = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, text=True)
                 self.programs.add(ran)
-            out, err = ran.communicate(text)
+            if each:
+                ran.stdin.write(text)
+                ran.stdin.close()
+                for line in ran.stdout:
+                    each(line)
+                ran.stdin = None
+            out, err = ran.communicate(None if each else text)
             return ran.returncode, out, err
         except BaseException:
             if ran:
