@@ -233,6 +233,7 @@ def verified(flags, requests):
     """The stored answers, and what came of repeating some."""
     with StoredAnswers(flags.answers) as stored:
         there, again = stored.all_of(requests), repeated(requests, flags.seed)
+    # Each with a load of its own, so that it is not the stored run's way that is repeated.
     now = ask_all(flags.worker, again, flags.jobs)
     differ = [name_of(again[key]) for key in again if now[key] != there[key]]
     return there, {"seed": flags.seed, "runs": len(there), "repeated": len(again),
@@ -280,8 +281,8 @@ def run(flags):
         keeping = (KeptAnswers(flags.answers, files_of(flags), flags.host and machine) if flags.answers
                    else nullcontext())
         with keeping as kept:
-            answers = (ask_all(program, requests, jobs, kept=kept, failed=failed) if requests
-                       else {})
+            answers = (ask_all(program, requests, jobs, kept=kept, failed=failed,
+                               sharing=not flags.native) if requests else {})
     if failed:
         ids, plan, missing = without_failed(ids, plan, missing, failed)
     natives = [] if flags.native else native.beside(plan, flags)

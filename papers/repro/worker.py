@@ -83,6 +83,8 @@ class Running:
             if ran:
                 ran.kill()
                 ran.wait()
+                ran.stdout.close()
+                ran.stderr.close()
             raise
         finally:
             with self.lock:
@@ -95,56 +97,115 @@ class Running:
                 program.kill()
 
 
-def ask(program, request, running=None):
-    """One request, one answer."""
-    try:
-        status, out, err = (running or Running()).run(program, json.dumps(request))
-    except OSError as error:
-        raise WorkerFailed(f"{program}: {error.strerror}") from None
-    said = err.strip().split("\n")[0]
+def refuse(status, said, name):
+    """What a run said that gave no answer."""
     if status == 2:
         raise BadInput(said)
-    if status != 0:
-        raise WorkerFailed(
-            said or f"{name_of(request)}: the run ended with status {status}")
+    raise WorkerFailed(said or f"{name}: the run ended with status {status}")
+
+
+def parsed(text, name):
     try:
-        return json.loads(out)
+        return json.loads(text)
     except ValueError:
-        raise WorkerFailed(f"{name_of(request)}: the run gave no JSON") from None
+        raise WorkerFailed(f"{name}: the run gave no JSON") from None
 
 
-def keeping(asking, kept):
-    def asked(program, request):
-        answer = asking(program, request)
-        kept.add(request, answer)
-        return answer
-    return asked
+def run_of(running, program, request, each=None):
+    """Its output."""
+    try:
+        status, out, err = running.run(program, json.dumps(request), each)
+    except OSError as error:
+        raise WorkerFailed(f"{program}: {error.strerror}") from None
+    if status != 0:
+        first = request["runs"][0] if "runs" in request else request
+        refuse(status, err.strip().split("\n")[0], name_of(first))
+    return out
+
+
+def ask(program, request, running=None):
+    """One request, one answer."""
+    return parsed(run_of(running or Running(), program, request), name_of(request))
+
+
+def ask_several(program, requests, took, running=None):
+    """Requests that load alike: took(number, answer) for each, in their order, as it ends."""
+    ended = 0
+
+    def each(line):
+        nonlocal ended
+        name = name_of(requests[ended])
+        answer = parsed(line, name)
+        if "failed" in answer:
+            refuse(answer["status"], answer["failed"], name)
+        took(ended, answer)
+        ended += 1
+
+    run_of(running or Running(), program, {"runs": requests}, each)
+    if ended < len(requests):
+        raise WorkerFailed(f"{name_of(requests[ended])}: the run gave no JSON")
+
+
+# A load writes a key in a tenth of the time that the machine takes for an operation, or less.
+KEYS_OF_AN_OPERATION = 10
+# What runs of one load may differ in: load_alike() of the program for the simulated machine.
+AFTER_THE_LOAD = ("workload", "threads", "cpus", "operations", "quantum", "set")
+OF_CAPABILITIES = ("rtm", "hle")  # but not in these
+
+
+def load_of(request):
+    """Equal where runs share a load; None where that gains little."""
+    known_size = {"keys", "operations", "threads"} <= request.keys()
+    if not known_size or not request["workload"].startswith("insert-mix:") or (
+            request["keys"] < KEYS_OF_AN_OPERATION * request["operations"] * request["threads"]):
+        return None
+    return json.dumps([sorted((n, v) for n, v in request.items() if n not in AFTER_THE_LOAD),
+                       [request.get("set", {}).get(n) for n in OF_CAPABILITIES]])
+
+
+def in_groups(requests, sharing):
+    """The keys of requests, those of one load together."""
+    groups = {}
+    for key, request in requests.items():
+        load = load_of(request) if sharing else None
+        groups.setdefault(load or (key,), []).append(key)
+    return list(groups.values())
 
 
 def failures(futures):
     return [f.exception() for f in futures if f.done() and not f.cancelled() and f.exception()]
 
 
-def ask_all(program, requests, jobs, asking=None, kept=None, failed=None):
+def ask_all(program, requests, jobs, asking=None, kept=None, failed=None, sharing=False):
     """key -> request becomes key -> answer. The first failure ends it; what has not begun by then
     never does. With `failed`, a dictionary, a run that fails leaves its key and the reason there,
-    and the others go on. A signal ends what runs, too. Requests already in `kept` do not run."""
+    and the others go on. A signal ends what runs, too. Requests already in `kept` do not run.
+    sharing: runs may share a load."""
     check()
-    there = {} if kept is None else {key: answer for key, request in requests.items()
-                                     if (answer := kept.answer_of(request)) is not None}
-    wanted = {key: request for key, request in requests.items() if key not in there}
+    answers = {} if kept is None else {key: answer for key, request in requests.items()
+                                       if (answer := kept.answer_of(request)) is not None}
+    wanted = {key: request for key, request in requests.items() if key not in answers}
     progress, running, futures = Progress(len(wanted)), Running(), {}
     asking = asking or functools.partial(ask, running=running)
-    if kept is not None:
-        asking = keeping(asking, kept)
+
+    def took(key, answer):
+        if kept is not None:
+            kept.add(wanted[key], answer)
+        answers[key] = answer
+        progress.step(name_of(wanted[key]))
+
+    def work(keys):
+        if len(keys) == 1:
+            return took(keys[0], asking(program, wanted[keys[0]]))
+        return ask_several(program, [wanted[key] for key in keys],
+                           lambda number, answer: took(keys[number], answer), running)
+
     # An exception inside the pool's own code would leave a lock held or a thread unknown.
     with put_off():
         pool = ThreadPoolExecutor(max(1, min(jobs, len(wanted))))
         try:
-            for key, request in wanted.items():
-                futures[key] = pool.submit(asking, program, request)
-                futures[key].add_done_callback(
-                    lambda f, r=request: f.cancelled() or progress.step(name_of(r)))
+            for keys in in_groups(wanted, sharing):
+                futures[keys[0]] = pool.submit(work, keys)
             left = futures.values()
             while left and not came():
                 left = wait(left, timeout=SIGNAL_POLL_SECONDS, return_when=FIRST_EXCEPTION).not_done
@@ -158,9 +219,7 @@ def ask_all(program, requests, jobs, asking=None, kept=None, failed=None):
     for error in failures(futures.values()):
         if failed is None or not isinstance(error, WorkerFailed):
             raise error
-    broken = {key: str(future.exception()) for key, future in futures.items()
-              if future.exception()}
     if failed is not None:
-        failed |= broken
-    return {key: there[key] if key in there else futures[key].result() for key in requests
-            if key not in broken}
+        failed |= {key: str(future.exception()) for key, future in futures.items()
+                   if future.exception()}
+    return {key: answers[key] for key in requests if key in answers}

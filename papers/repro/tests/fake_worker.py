@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Stands in for the program on the simulated machine: it answers with the thesis's own figures, and with runs that have
-what paper 003 says. FAKE_FAILS names an experiment that fails, FAKE_REFUSES one that is refused, FAKE_LACKS
-indexes that are not there. FAKE_HANGS names a directory: each run leaves a file with its process's number there and does
+what paper 003 says. FAKE_FAILS names an experiment that fails, or the index of a run among several; FAKE_REFUSES an
+experiment that is refused, FAKE_LACKS indexes that are not there. FAKE_HANGS names a directory: each run leaves a file with its process's number there and does
 not end."""
 
 import json
@@ -206,7 +206,11 @@ def main():
     if name and name == os.environ.get("FAKE_REFUSES"):
         print("--machine: no such thing", file=sys.stderr)
         return 2
-    if "list" in request:
+    if "runs" in request:
+        for one in request["runs"]:
+            fails = one["index"] == os.environ.get("FAKE_FAILS")
+            print(json.dumps({"failed": "a fiber fell off", "status": 1} if fails else run(one)))
+    elif "list" in request:
         print(json.dumps({"indexes": indexes(), "files": [__file__, *filter(None, [os.environ.get("FAKE_LIBRARY")])]}))
     else:
         print(json.dumps(experiment(name) if name else run(request)))

@@ -479,6 +479,48 @@ class Worker(unittest.TestCase):
             worker.ask_all("", {n: {"experiment": f"S-{n}"} for n in range(100)}, 1, ask)
         self.assertLess(len(asked), 100)
 
+    def loading(self, **more):
+        made = {"index": "delta/rtm", "workload": "insert-mix:5", "dist": "uniform", "threads": 8, "seed": 1,
+                "set": {}, "quantum": 0, "keys": 1_000_000, "operations": 2000, "machine_file": "x.machine"}
+        return made | more
+
+    def test_runs_of_one_load(self):
+        requests = {"a": self.loading(), "b": self.loading(index="delta/hle"),
+                    "c": self.loading(threads=4, workload="insert-mix:100", set={"abort_cycles": 80}),
+                    "d": self.loading(set={"hle": 0}), "e": self.loading(seed=2), "f": self.loading(retries=4),
+                    "g": self.loading(machine_file="y.machine"), "h": self.loading(quantum=200),
+                    # hardly longer to load than to run, and a workload that fills the map by itself
+                    "i": self.loading(operations=100_000), "j": self.loading(workload="load"),
+                    "k": {"experiment": "S-3.8"}}
+        alone = [[n] for n in "bdefgijk"]
+        self.assertCountEqual(worker.in_groups(requests, True), [["a", "c", "h"], *alone])
+        self.assertCountEqual(worker.in_groups(requests, False), [[n] for n in requests])
+
+    def test_they_answer_as_runs_apart(self):
+        requests = {n: self.loading(threads=n) for n in (1, 2, 4)} | {"s": {"experiment": "S-3.8"}}
+        apart, together = (worker.ask_all(str(FAKE), requests, 2, sharing=sharing) for sharing in (False, True))
+        self.assertEqual(apart, together)
+        self.assertEqual(list(apart), list(together))
+
+    def test_one_of_them_fails(self):
+        requests = {n: self.loading(threads=n) for n in (1, 2)}
+        with mock.patch.dict(os.environ, FAKE_FAILS="delta/rtm"), self.assertRaisesRegex(
+                worker.WorkerFailed, "^a fiber fell off$"):
+            worker.ask_all(str(FAKE), requests, 1, sharing=True)
+
+    def test_each_is_kept_as_it_ends(self):
+        requests = {n: self.loading(threads=n) for n in (1, 2, 4)}
+        with tempfile.TemporaryDirectory() as directory, mock.patch.object(
+                kept_answers, "key_of", lambda r: str(r["threads"])):
+            program = Path(directory) / "two_of_three.py"
+            program.write_text("#!/usr/bin/env python3\nfor n in 1, 2: print('{\"threads\": %d}' % n)\n")
+            program.chmod(0o755)
+            with kept_answers.KeptAnswers(Path(directory) / "kept", [FAKE]) as kept:
+                with self.assertRaisesRegex(worker.WorkerFailed, "the run gave no JSON"):
+                    worker.ask_all(str(program), requests, 1, kept=kept, sharing=True)
+            with kept_answers.KeptAnswers(Path(directory) / "kept", [FAKE]) as kept:
+                self.assertEqual([kept.answer_of(r) for r in requests.values()], [{"threads": 1}, {"threads": 2}, None])
+
     def test_a_bar_on_a_terminal_alone(self):
         for terminal, term, drawn in ((True, "xterm", True), (True, "dumb", False), (False, "xterm", False)):
             stream = io.StringIO()
