@@ -51,6 +51,8 @@ class Progress:
 
 
 def name_of(request):
+    if "list" in request:
+        return "list"
     return request.get("experiment") or f"{request['index']}, {request['dist']}"
 
 
