@@ -1,4 +1,5 @@
-// The engine's accesses to memory: what they cost, whom they throw out, and the time that passes.
+// The engine's accesses to memory: what they cost, which transactions they abort, and the passing
+// of time.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

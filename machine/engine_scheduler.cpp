@@ -10,7 +10,7 @@
 // with at most as many threads as CPUs each thread keeps its own.
 //
 // A transaction never outlasts its thread's time on a CPU: waiting aborts it, and so does the
-// interrupt behind which a thread gives way.
+// timer interrupt after which a thread gives way.
 #include <algorithm>
 
 #include "machine/engine.hpp"

@@ -1,5 +1,5 @@
 // What the compiler calls at every access to memory when it compiles with -fsanitize=thread, and
-// what stands in for the string functions of C in such code. The names and signatures are those of
+// what replaces the string functions of C in such code. The names and signatures are those of
 // the ThreadSanitizer interface that GCC and Clang emit; nothing of the sanitizer itself is linked.
 //
 // Outside of runs all of it does what the plain code would do.

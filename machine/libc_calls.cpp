@@ -1,9 +1,9 @@
 // The C library's calls for threads, locks, waiting and time, as the simulated program sees them.
-// They stand before the C library's own in the order of look-up, so the C++ library's std::thread,
-// std::mutex and the like end here as well. Outside of runs each hands on to the real one.
+// The dynamic linker finds them before the C library's, so the C++ library's std::thread,
+// std::mutex and the like call these too. Outside of runs each calls the C library's.
 //
-// A mutex is held in its own words (glibc's layout, which programs may look at: elidex's
-// posix_mutex does), so its line takes part in conflicts like any other. Threads that sleep until
+// A mutex's state is in the fields of glibc's pthread_mutex_t, which programs may read (elidex's
+// posix_mutex does). So its line takes part in conflicts like any other. Threads that sleep until
 // it is free are woken in order.
 #include <dlfcn.h>
 #include <linux/futex.h>

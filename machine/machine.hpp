@@ -10,6 +10,7 @@
 //   l1_cycles = 4 -- Intel optimization manual 2014, table 2-13
 //   page_fault_cycles = 2500 -- assumed
 //
+// Instead of a source, "unused: " and a reason mark a value without effect on this machine.
 // The file must have each parameter exactly once. Times are cycles of the machine's clock.
 //
 // Thread-safety: values.
@@ -63,14 +64,16 @@ struct machine {
   std::uint64_t instructions_per_100_cycles = 0;
   // The speed of a thread while the other thread of its core runs too.
   std::uint64_t shared_core_percent = 100;
-  // A thread runs on behind an access that is not served by its L1, until one of these: so many
-  // instructions have followed, so many such accesses are outstanding, the next address comes from
-  // the one that is awaited. With 0 instructions it waits for each access.
+  // A thread continues past an access that its L1 does not serve. It stops when
+  // window_instructions have followed, when window_misses such accesses are outstanding, or when
+  // the next address comes from the awaited value. With window_instructions = 0 it waits for each
+  // access.
   std::uint64_t window_instructions = 0;
   std::uint64_t window_misses = 10;
   // As window_misses, of the accesses that write.
   std::uint64_t window_stores = 10;
-  // Of the conditional branches, at random. One waits for all accesses that are outstanding.
+  // How many of 1000 conditional branches are mispredicted, at random. A mispredicted branch waits
+  // for all outstanding loads.
   std::uint64_t mispredicted_per_1000_branches = 0;
   std::uint64_t misprediction_cycles = 16;
   std::uint64_t l1_cycles = 4;
@@ -98,8 +101,8 @@ struct machine {
   std::uint64_t pause_cycles = 10;
   std::uint64_t page_fault_cycles = 2500;
   std::uint64_t system_call_cycles = 500;
-  // Of a thread that goes to sleep; of one that wakes another; from the beginning of the call that
-  // wakes a thread until it runs.
+  // The costs of a futex call that sleeps, and of one that wakes a thread. Then the time from the
+  // beginning of the waking call until the woken thread runs.
   std::uint64_t futex_wait_cycles = 500;
   std::uint64_t futex_wake_cycles = 0;
   std::uint64_t wake_up_cycles = 500;
@@ -123,7 +126,8 @@ struct machine {
   // The extra cost of a commit if the transaction has written or elides a lock: what it has written
   // must reach the L1.
   std::uint64_t commit_writes_cycles = 31;
-  // The first so many of these pass before the transaction has committed: others can abort it.
+  // The part of commit_writes_cycles that passes before the transaction has committed. Until then
+  // others can abort it.
   std::uint64_t commit_exposed_cycles = 31;
   std::uint64_t abort_cycles = 160;
   // Whether the core's L2 still has the lines that an aborted transaction has written. 0 or 1; with

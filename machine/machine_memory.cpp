@@ -1,8 +1,7 @@
 // operator new and delete of the machine itself, and the program's calls for memory.
 //
-// Functions inside libstdc++ that the machine calls allocate with the program's operator new,
-// because that is the process's; what they give the machine must be freed where it came from, hence
-// the question.
+// Functions of libstdc++ that the machine calls allocate with the program's operator new, because
+// the process has only one. So the machine's operator delete asks which heap owns the block.
 #include <cstdlib>
 #include <new>
 

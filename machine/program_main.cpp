@@ -1,5 +1,5 @@
-// main() of a program that elidex-c++ has linked, whose own one has another name, and how many CPUs
-// it sees.
+// The main() that elidex-c++ links into a program. It runs the program's own main(), which has been
+// renamed. The file also defines how many CPUs the program sees.
 #include <dlfcn.h>
 #include <unistd.h>
 

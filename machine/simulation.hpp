@@ -8,10 +8,10 @@
 //
 // The program must be compiled for the machine: link the CMake target elidex_machine_program, and
 // call elidex_instrument(TARGET) (machine/CMakeLists.txt). The compiler then calls the machine at
-// every memory access. Each body runs on its own hardware
-// thread. Bodies get one thread per core, socket after socket, then the cores' second threads. The
-// hardware thread with the smallest clock runs next. So a run depends only on the program, the
-// machine and the seed, and every run gives the same result.
+// every memory access. Bodies get hardware threads: one per core, socket after socket, then the
+// cores' second threads. Further bodies take turns. The hardware thread with the smallest clock
+// runs next. So a run depends only on the program, the machine and the seed, and every run gives
+// the same result.
 //
 // Threads, mutexes, condition variables, thread-local variables, new and delete, exceptions and
 // clocks work inside a run and take simulated time. Input and output, signals and processes must
@@ -191,9 +191,10 @@ struct report {
   thread_report total() const noexcept;
 };
 
-// Calls each body on its own hardware thread. It calls the body itself, not a copy, so changes of
-// the body's own state remain. Throws std::invalid_argument for more bodies than hardware threads,
-// and passes on the exception of a body.
+// Runs each body as a thread of the program. It calls the body itself, not a copy, so changes of
+// the body's own state remain. Throws std::invalid_argument for more than threads_max bodies, for
+// more bodies than hardware threads under a schedule, and for `cpus` that the machine does not have
+// or that are combined with a schedule. Passes on the exception of a body.
 report run(const machine& which, const run_options& options,
            const std::vector<std::function<void()>>& bodies);
 

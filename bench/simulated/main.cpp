@@ -1,6 +1,6 @@
 // The program that runs on the simulated machine: reads one request as JSON from standard input,
-// runs it and writes what came out as JSON to standard output. `elidex sim` and `elidex repro`
-// start it, once for each run.
+// runs it and writes what came out as JSON to standard output. `elidex sim` starts it once for each
+// run, `elidex repro` once for each run or group of runs that share a load.
 //
 // Exit status as of elidex: 0 done, 1 failed, 2 a request that cannot be run, with one line on
 // standard error.

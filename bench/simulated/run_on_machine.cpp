@@ -15,7 +15,7 @@
 
 namespace elidex::bench {
 
-// Every simulated thread has a hardware thread of its own: it never waits for one.
+// The time without a CPU is in the machine's report (ready_cycles).
 std::uint64_t cpu_wait_ns() {
   return 0;
 }

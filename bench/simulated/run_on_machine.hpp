@@ -1,14 +1,15 @@
 #pragma once
-// One workload on one index on a simulated machine: what `elidex sim` runs, one process for each
-// combination.
+// One workload on one index on a simulated machine: a run of `elidex sim` or `elidex repro`.
 //
 //   const sim_request wanted{.index = "btree/htm-dbx", .workload = "a", .dist = "zipf:0.99", ...};
-//   load_on_machine(wanted, [&](loaded_index& loaded) { const sim_result r = loaded.run(wanted); });
+//   load_on_machine(wanted, [&](loaded_index& loaded) {
+//     const sim_result r = loaded.run(wanted);
+//   });
 //
 // The map is loaded before the machine starts; the L3 caches begin with it in them. Loading 20
-// million keys takes a minute, a run of some thousand operations a second. So a process may load
-// once and fork for each of several runs whose requests load_alike(). What a run gives does not
-// depend on whether it has a load of its own.
+// million keys takes a minute. Running a few thousand operations takes a second. So a process may
+// load once and fork for each of several runs whose requests load_alike(). What a run gives does
+// not depend on whether it has a load of its own.
 //
 // Each thread first runs a tenth of its operations for the caches' sake, then all threads meet and
 // the clocks count from there. A workload that begins with an empty map counts from its first
@@ -83,7 +84,8 @@ class loaded_index {
 /// throws.
 void load_on_machine(const sim_request& wanted, const std::function<void(loaded_index&)>& then);
 
-/// Whether both runs begin with the same index, with the same keys at the same addresses.
+/// Returns whether two runs can share a load. They cannot if a workload fills the map by its own
+/// rules, as `load` does.
 [[nodiscard]] bool load_alike(const sim_request& one, const sim_request& other) noexcept;
 
 }  // namespace elidex::bench

@@ -51,10 +51,10 @@ class BlockCheck:
 
     def compare(self, number, value, text):
         """None if the number of the page is the value, else what should be written. The value
-        is a string if it was found in a text."""
+        is a string if it was found in a text. The page must not round it then."""
         self.found.compared.append(number)
         stored = expressions.as_number(value) if isinstance(value, str) else value
-        if number.matches(stored):
+        if number.value() == stored if isinstance(value, str) else number.matches(stored):
             return None
         wanted = value if isinstance(value, str) else as_written(number, stored)
         self.found.problem(self.found.line_of(number.begin),

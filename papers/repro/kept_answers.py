@@ -5,12 +5,13 @@
         kept.add(request, answer)                      # from any thread; on the disk on return
 
 The first line names the program by the SHA-256 of its files, and natively the machine. Another
-program's or machine's answers are refused, because they may differ. An incomplete last line is
-dropped. A machine file's name and values are part of the key, its comments are not. Each line has a
-checksum, so that a damaged answer is refused and not judged. Lines written before it existed have
-none. One process at a time may use a file.
+program's or machine's answers are refused, because they may differ. A machine file's name and
+values are part of the key, its comments are not. Each answer has a checksum, so that a damaged one
+is refused and not judged. Files of earlier versions lack checksums. KeptAnswers drops an incomplete
+last line. One process at a time may use a file.
 
-StoredAnswers reads such a file of any program. repeated() draws the runs by which it is checked.
+StoredAnswers reads a complete file of any program. repeated() draws the runs by which it is
+checked.
 """
 
 import fcntl

@@ -1,7 +1,7 @@
 """Runs requests on the simulated machine: each in a process of its own, several at a time.
 
-Runs that begin with the same keys in the same index, and spend most of their time on loading these,
-share one load (in_groups())."""
+Runs that would load the same keys into the same index, and take less time than the load, share one
+load if the caller allows it (in_groups())."""
 
 import functools
 import json

@@ -227,6 +227,7 @@ class Tables(Case):
         self.assert_fine(page)
         self.assert_found(page.replace("| differs", "| near"), "'near' is 'differs'")
         self.assert_found(page.replace("6.12", "6.13"), "6.13 is 6.12")
+        self.assert_found(page.replace("6.12", "6.1"), "6.1 is 6.12")  # not rounded
         changed = page.replace("| differs", "| near").replace("60 |", "61 |")
         self.assertEqual(self.page(changed).corrected(), page)
 

@@ -221,8 +221,8 @@ def crossing(ratios):
 def break_even(runs):
     ratios = [(i, over(runs, DELTA_RTM, DELTA_RW, i)) for i in INSERTS]
     told = "; ".join(say("{} at {} %", r, i) for i, r in ratios)
-    return compared([crossing(ratios)], [2], " %", f"RTM over RW lock: {told}. What reads cost "
-                    "that abort for capacity, the paper's RTM has to make good first.")
+    return compared([crossing(ratios)], [2], " %", f"RTM over RW lock: {told}. In the paper, RTM must "
+                    "first make up for look-ups that abort for capacity.")
 
 
 @FAMILY.claim("K-F9c", [*F9B, *(at(i, 100, 4) for i in (TUNED_RTM, DELTA_RW))], FIGURE_9,
@@ -243,4 +243,4 @@ def scaling(runs):
     holds = (1 / AGREES_RATIO <= read <= 1 and write > FAR_ABOVE and min(grows) > AGREES_RATIO)
     return Judgement("slightly below at 0 %; far above at 100 %; scales from 4 to 8",
                      say("{} x; {} x; {} x", read, write, grows), of_shape(holds),
-                     "The RW lock stands over the original index, as in the paper's figure 9.")
+                     "The RW lock protects the original index, as in the paper's figure 9.")

@@ -5,8 +5,8 @@ of the cache (figure 7).
     models.conflict_probabilities(31, 5)          # from the root to the leaves
     models.Overflow(64, 4, 10_000, seed=1).probability(93)
 
-The paper leaves open how nodes lie in memory and how full they are; what is chosen here stands
-beside each constant. """
+The paper leaves open how nodes lie in memory and how full they are. A comment at each constant says
+what is chosen here, and why."""
 
 import random
 from bisect import bisect_right

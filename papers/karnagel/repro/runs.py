@@ -1,8 +1,8 @@
 """The runs that paper 001 is judged by.
 
-The paper's set-up (section 2.1.2): an index of 20 million values, in which those that are there are
-looked for and others are inserted, all alike. Ours has a million at smoke scale, so that its trees
-have a level less. Section 2's machine has two sockets of eight cores, section 4's four cores of two
+The paper's set-up (section 2.1.2): an index of 20 million values. Look-ups search for values that
+are there, inserts add others, both uniformly. At smoke scale the index has a million values, so its
+trees have one level less. Section 2's machine has two sockets of eight cores, section 4's four cores of two
 hardware threads each.
 """
 
