@@ -7,6 +7,7 @@
 #include "elidex/elided.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
 #include "papers/karnagel/hle_lock.hpp"
+#include "papers/karnagel/no_retries.hpp"
 
 namespace elidex::bench {
 
@@ -45,8 +46,8 @@ index_info delta_rtm_info() {
 }
 
 index_info delta_rtm_noretry_info() {
-  auto info = under<coarse<elided<ttas_lock, no_retry>>>::info(
-      "delta/rtm-noretry", "as delta/rtm, but the first abort takes the lock");
+  auto info = under<coarse<elided<ttas_lock, no_retries>>>::info(
+      "delta/rtm-noretry", "as delta/rtm, but the first abort takes the lock, if it is free");
   info.remark = remark_on_rtm;
   return info;
 }

@@ -8,6 +8,7 @@
 #include "elidex/elided.hpp"
 #include "elidex/internal/sync/spin_locks.hpp"
 #include "papers/karnagel/hle_lock.hpp"
+#include "papers/karnagel/no_retries.hpp"
 
 namespace elidex::bench {
 
@@ -46,8 +47,9 @@ index_info delta_tuned_rtm_info() {
 }
 
 index_info delta_tuned_rtm_noretry_info() {
-  auto info = under<coarse<elided<ttas_lock, no_retry>>>::info(
-      "delta-tuned/rtm-noretry", "as delta-tuned/rtm, but the first abort takes the lock");
+  auto info = under<coarse<elided<ttas_lock, no_retries>>>::info(
+      "delta-tuned/rtm-noretry",
+      "as delta-tuned/rtm, but the first abort takes the lock, if it is free");
   info.remark = remark_on_rtm;
   return info;
 }

@@ -11,6 +11,7 @@
 #include "elidex/mutex.hpp"
 #include "elidex/shared_mutex.hpp"
 #include "papers/karnagel/hle_lock.hpp"
+#include "papers/karnagel/no_retries.hpp"
 #include "papers/karnagel/posix_mutex.hpp"
 #include "schedule/explore.hpp"
 
@@ -63,9 +64,10 @@ template <class Lock>
 class LockSchedules : public ::testing::Test {};
 using locks =
     ::testing::Types<tas_lock, ttas_lock, posix_mutex, std::shared_mutex, hle_lock,
-                     elided<ttas_lock>, elided<ttas_lock, no_retry>, elided<ttas_lock, dbx_budgets>,
-                     elided<posix_mutex>, elided<tas_lock, adaptive<no_retry>>, sleeping_lock,
-                     sleeping_shared_lock, mutex, recursive_mutex, shared_mutex>;
+                     elided<ttas_lock>, elided<ttas_lock, no_retry>, elided<ttas_lock, no_retries>,
+                     elided<ttas_lock, dbx_budgets>, elided<posix_mutex>,
+                     elided<tas_lock, adaptive<no_retry>>, sleeping_lock, sleeping_shared_lock,
+                     mutex, recursive_mutex, shared_mutex>;
 TYPED_TEST_SUITE(LockSchedules, locks);
 
 TYPED_TEST(LockSchedules, NoIncrementIsLost) {

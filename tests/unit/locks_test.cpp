@@ -15,6 +15,7 @@
 #include "elidex/mutex.hpp"
 #include "elidex/shared_mutex.hpp"
 #include "papers/karnagel/hle_lock.hpp"
+#include "papers/karnagel/no_retries.hpp"
 #include "papers/karnagel/posix_mutex.hpp"
 
 namespace elidex {
@@ -27,10 +28,11 @@ namespace {
 template <class Lock>
 class AnyLock : public testing::Test {};
 
-using all_locks = testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>,
-                                 hle_lock, elided<ttas_lock>, elided<tas_lock, no_retry>,
-                                 elided<ttas_lock, dbx_budgets>, elided<posix_mutex>, sleeping_lock,
-                                 sleeping_shared_lock, mutex, recursive_mutex, shared_mutex>;
+using all_locks =
+    testing::Types<tas_lock, ttas_lock, posix_mutex, basic_posix_mutex<held_flag>, hle_lock,
+                   elided<ttas_lock>, elided<tas_lock, no_retry>, elided<ttas_lock, no_retries>,
+                   elided<ttas_lock, dbx_budgets>, elided<posix_mutex>, sleeping_lock,
+                   sleeping_shared_lock, mutex, recursive_mutex, shared_mutex>;
 TYPED_TEST_SUITE(AnyLock, all_locks);
 
 TYPED_TEST(AnyLock, IsNeitherCopiedNorMoved) {
