@@ -85,6 +85,8 @@ ordered_json parameter_changes(const std::vector<std::string>& settings, sim::ma
   for (const std::string& one : settings) {
     const std::size_t equals = one.find('=');
     if (equals == std::string::npos) refuse_value("--set", one, "NAME=N, such as abort_cycles=300");
+    if (one.find(',') != std::string::npos)
+      refuse_value("--set", one, "one NAME=N; repeat --set for another parameter");
     const std::string name = one.substr(0, equals);
     const std::uint64_t value = parse_count("--set", one.substr(equals + 1), 0, UINT64_MAX);
     try {
@@ -414,7 +416,7 @@ static int sim_command(const sim_flags& flags) {
       text += ", " + std::string(name) + " " + runs.front()[name].dump();
   }
   text += "; " + keys_told(requests.front()) + count_text(requests.front()["operations"]) +
-          " operations a core, seed " + requests.front()["seed"].dump() + ", commit " +
+          " operations of each thread, seed " + requests.front()["seed"].dump() + ", commit " +
           source_commit() + "\n";
   text += tables(runs) + conflict_tables(runs) + fetch_tables(runs);
   for (const std::string& one : skipped) text += "\nskipped: " + one;

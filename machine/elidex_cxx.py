@@ -74,9 +74,11 @@ RENAMED = [*instrument.RENAMED, "strcmp"]
 OUTSIDE = "elidex_outside_"
 UNSEEN = re.compile(r"snprintf|_ZSt11_Hash")  # of the library's own list: programs have stubs or containers.cpp for these
 COUNTED = instrument.COUNTER  # every object that we have compiled wants it
+# A program that asks for HLE's prefixes must not compile: calls of the machine stand for its atomic accesses, without them.
+NO_HLE = ("-U__ATOMIC_HLE_ACQUIRE", "-U__ATOMIC_HLE_RELEASE")
 SOURCES = (".cpp", ".cc", ".cxx", ".c++", ".C")
 WITH_VALUE = ("-I", "-L", "-D", "-U", "-include", "-imacros", "-isystem", "-iquote", "-idirafter", "-MF", "-MT", "-MQ", "-l", "-Xlinker")
-NOT_SUPPORTED = re.compile(r"-(shared|static|pie|f(no-)?(PIE|pie|PIC|pic|plt)|flto.*|S|E|m32|x.*|fsanitize.*)\Z")
+NOT_SUPPORTED = re.compile(r"-(shared|static|pie|f(no-)?(PIE|pie|PIC|pic|plt)|flto.*|S|E|m32|m(rtm|hle)|x.*|fsanitize.*|fopenmp)\Z")
 STANDARDS = re.compile(r"-std=(c|gnu)\+\+(2[0-9a-d])\Z")  # an older one leaves std::string in the library
 ALLOCATORS = re.compile(r"_Zn[wa]m(\Z|RKSt9nothrow|St11align)|_Zd[la]Pv(\Z|m|St11align)")
 
@@ -93,9 +95,16 @@ def why_refused(name):
 
 def compile_source(source, options, out, named):
     """Returns the compiler's status. `named`: what the user calls the object, if there is a file for it or not."""
-    command = [CONFIG["compiler"], *CONFIG["compile"], "-O2", f"-I{place(CONFIG['include'])}", *options, "-U_FORTIFY_SOURCE",
+    command = [CONFIG["compiler"], *CONFIG["compile"], "-O2", f"-I{place(CONFIG['include'])}", *options, "-U_FORTIFY_SOURCE", *NO_HLE,
                *dependency_file(options, named), "-c", source, "-o", out]
-    status = instrument.compile_counted(command)
+
+    def examine(lines):
+        if unseen := list(instrument.unseen_instructions(lines)):
+            shown = instrument.readable([function for function, *_ in unseen])
+            raise Refused("\n".join(f"{source}: cannot run '{instruction}' in {function}: {why}" for function, (_, instruction, why)
+                                    in zip(shown, unseen)))
+
+    status = instrument.compile_counted(command, examine)
     if status == 0:
         wanted, defined = symbols(out)
         instrument.rename(out, [*((name, f"elidex_sim_{name}") for name in RENAMED if name in wanted),

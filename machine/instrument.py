@@ -117,18 +117,50 @@ def count_instructions(lines):
     return out
 
 
-def compile_counted(command):
-    """Runs the compiler, and the assembler on what it has written with the counting added; returns the status."""
+# Instructions whose effect the machine does not see, or that bring in the host's time or chance.
+UNSEEN = [(re.compile(pattern + r"\Z"), why) for pattern, why in (
+    (r"xbegin|xend|xabort|xtest", "the program's own transactions are not simulated (expected locks=elided in ELIDEX_SIM)"),
+    (r"xacquire|xrelease", "HLE prefixes are not simulated (expected locks=elided in ELIDEX_SIM)"),
+    (r"rdtscp?|rdpmc", "it reads the host's clock (expected std::chrono or clock_gettime())"),
+    (r"rdrand\w?|rdseed\w?", "equal runs are equal"),
+)]
+HARMLESS_ASM = re.compile(r"(pause|nop|rep;? ?nop|[mls]fence)\Z")
+
+
+def unseen_instructions(lines):
+    """(function, instruction, why) for each instruction of a compiler's output that the machine cannot run."""
+    function, in_asm = "", False
+    for line in lines:
+        text = line.strip()
+        if line.startswith("#"):
+            in_asm = line.startswith("#APP") or (in_asm and not line.startswith("#NO_APP"))
+        elif LABEL.match(line) and not line.startswith("."):
+            function = text.partition(":")[0]
+        elif line.startswith("\t") and text and not text.startswith("."):
+            why = next((why for pattern, why in UNSEEN if pattern.match(text.split()[0])), None)
+            if why is None and in_asm and not HARMLESS_ASM.match(text):
+                why = "the machine does not see inline assembly (expected std::atomic or a builtin)"
+            if why is not None:
+                yield function, " ".join(text.split()), why
+
+
+def compile_counted(command, examine=None):
+    """Runs the compiler, and the assembler on what it has written with the counting added; returns the status.
+    examine(lines) may refuse what the compiler has written, by an exception."""
     at = command.index("-o") + 1
     assembly = Path(command[at] + ".s")
-    status = subprocess.run([*("-S" if word == "-c" else word for word in command[:at]), assembly,
-                             *("-S" if word == "-c" else word for word in command[at + 1:])]).returncode
-    if status == 0:
-        lines = assembly.read_text().splitlines(keepends=True)
-        counted = "".join(count_instructions(lines)).splitlines(keepends=True)
-        assembly.write_text("".join(add_dependences(counted)))
-        status = subprocess.run([command[0], "-c", "-o", command[at], assembly]).returncode
-    assembly.unlink(missing_ok=True)
+    try:
+        status = subprocess.run([*("-S" if word == "-c" else word for word in command[:at]), assembly,
+                                 *("-S" if word == "-c" else word for word in command[at + 1:])]).returncode
+        if status == 0:
+            lines = assembly.read_text().splitlines(keepends=True)
+            if examine is not None:
+                examine(lines)
+            counted = "".join(count_instructions(lines)).splitlines(keepends=True)
+            assembly.write_text("".join(add_dependences(counted)))
+            status = subprocess.run([command[0], "-c", "-o", command[at], assembly]).returncode
+    finally:
+        assembly.unlink(missing_ok=True)
     return status
 
 

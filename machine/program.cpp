@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -99,10 +100,13 @@ program_settings read_settings() {
   settings.machine_file = file_of_machine("haswell-ep-2x10");
   const char* const text = std::getenv("ELIDEX_SIM");
   std::istringstream words(text == nullptr ? "" : text);
+  std::set<std::string> keys;
   for (std::string word; words >> word;) {
     const std::size_t equals = word.find('=');
     if (equals == std::string::npos) refuse("'" + word + "': expected KEY=VALUE");
-    set(settings, word.substr(0, equals), word.substr(equals + 1));
+    const std::string key = word.substr(0, equals);
+    if (!keys.insert(key).second) refuse(key + ": given twice");
+    set(settings, key, word.substr(equals + 1));
   }
   return settings;
 }

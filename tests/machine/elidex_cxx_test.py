@@ -124,6 +124,11 @@ class Runs(Programs):
             self.assertEqual(answer.stderr.count("\n"), 1, answer.stderr)
             self.assertIn(said, answer.stderr)
 
+    def test_a_key_is_given_once(self):
+        self.compile("int main() {}\n")
+        answer = self.start("cpus=4 seed=2 cpus=4")
+        self.assertEqual((answer.returncode, answer.stderr), (2, "elidex: ELIDEX_SIM: cpus: given twice\n"))
+
     def test_aborts_are_reported_by_function(self):
         self.compile(HOT)
         answer = self.start("locks=elided report=report.json")
@@ -588,7 +593,8 @@ class Commands(Programs):
         for words, said in ((["a.cpp"], "no file has a main()"), (["b.cpp"], "b.cpp: no such file"), (["-o"], "expected a value"),
                             (["a.cpp", "-shared"], "-shared: is not supported"), (["a.txt"], "unknown kind of file"),
                             (["-O2"], "expected a file"), (["a.cpp", "-flto=auto"], "-flto=auto: is not supported"),
-                            (["a.cpp", "-fno-plt"], "-fno-plt: is not supported"), (["a.cpp", "-std=c++17"], "expected c++20 or later")):
+                            (["a.cpp", "-fno-plt"], "-fno-plt: is not supported"), (["a.cpp", "-mrtm"], "-mrtm: is not supported"),
+                            (["a.cpp", "-fopenmp"], "-fopenmp: is not supported"), (["a.cpp", "-std=c++17"], "expected c++20 or later")):
             answer = self.compiler(*words)
             self.assertEqual((answer.returncode, answer.stderr.count("\n")), (2, 1), answer.stderr)
             self.assertIn(said, answer.stderr)
@@ -606,6 +612,22 @@ class Commands(Programs):
                  "cannot link operator new(unsigned long): the machine has its own"),
                 ("#include <random>\nint main() { return static_cast<int>(std::random_device()()); }\n", "equal runs are equal")):
             self.assertIn(said, self.refusal(text))
+
+    def test_instructions_that_the_machine_does_not_see_are_named_with_their_function(self):
+        for body, instruction, why in (
+                ('long x = 0; asm volatile("lock incq %0" : "+m"(x)); return x;', "lock incq", "the machine does not see inline assembly"),
+                ("return __builtin_ia32_rdtsc();", "rdtsc", "it reads the host's clock"),
+                ("unsigned u; return __builtin_ia32_rdtscp(&u);", "rdtscp", "it reads the host's clock")):
+            text = f"__attribute__((noipa)) long f() {{ {body} }}\nint main() {{ return f() == 0; }}\n"
+            self.assertRegex(self.refusal(text), f"^elidex-c\\+\\+: program.cpp: cannot run '{instruction}.*' in f\\(\\): {why}")
+        rtm = ('__attribute__((target("rtm"), noipa)) void f() { if (__builtin_ia32_xbegin() == -1u) __builtin_ia32_xend(); }\n'
+               "int main() { f(); }\n")
+        self.assertIn("in f(): the program's own transactions are not simulated", self.refusal(rtm))
+        self.assertEqual(self.refusal(rtm).count("\n"), 2)  # xbegin and xend
+        hle = self.compiler(self.write("hle.cpp", "int w;\nint main() { return __atomic_exchange_n(&w, 1, __ATOMIC_ACQUIRE | __ATOMIC_HLE_ACQUIRE); }\n"))
+        self.assertEqual(hle.returncode, 1)
+        self.assertIn("__ATOMIC_HLE_ACQUIRE", hle.stderr)
+        self.compile('int main() { asm volatile("" ::: "memory"); asm volatile("pause"); __builtin_ia32_pause(); }\n')
 
 
 if __name__ == "__main__":
