@@ -201,6 +201,8 @@ ROWS = [
     never("./dev elidex repro E --scale settled --answers e.jsonl", WHOLE_PAPER),
     never("./dev elidex repro E --scale full --answers full.jsonl", WHOLE_PAPER),
     never("./dev elidex repro E --scale full --answers full.jsonl --verify", WHOLE_PAPER),
+    never("./dev elidex repro K --scale settled", WHOLE_PAPER),
+    never("./dev elidex repro K --scale settled --verify --answers docs/results/repro-karnagel-answers.jsonl", WHOLE_PAPER),
     # 1: no transaction commits on this CPU.
     Row("./dev elidex repro all --native --answers native.jsonl --json native.json",
         smaller=(("repro all", "repro S-3.8 S-3.12"),), full=None, statuses=(0, 1)),
