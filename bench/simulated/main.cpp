@@ -395,6 +395,9 @@ int status_of(const Fn& fn, const Failed& failed) {
     return ended(error, 2);
   } catch (const std::invalid_argument& error) {
     return ended(error, 2);
+  } catch (
+      const nlohmann::json::exception& error) {  // a request without a field, or of a wrong type
+    return ended(error, 2);
   } catch (const std::exception& error) {
     return ended(error, 1);
   }
@@ -417,6 +420,7 @@ int run_loaded(bench::loaded_index& loaded, const ordered_json& request,
 // the runs nothing may allocate the machine's memory, and both kinds run in the same frames of the
 // stack.
 int answer_runs(const ordered_json& requests, bool apart) {
+  if (!requests.is_array()) throw bench::bad_input("runs: expected a list of requests");
   const std::vector<bench::sim_request> wanted = outside_the_machine([&] {
     std::vector<bench::sim_request> all;
     for (const ordered_json& one : requests) all.push_back(request_of(one));
@@ -438,14 +442,14 @@ int answer_runs(const ordered_json& requests, bool apart) {
                              if (!apart) return tell(why, of_run);
                              write_line({{"failed", why}, {"status", of_run}});
                            });
-        if (apart) std::_Exit(0);
+        if (apart) std::_Exit(std::cout ? 0 : 1);
         continue;
       }
       int ended = 0;
       if (child < 0 || ::waitpid(child, &ended, 0) != child || ended != 0) {
         // A child that was killed, for want of memory perhaps, has written no line.
         std::printf("{\"failed\": \"the run ended with status %d\", \"status\": 1}\n", ended);
-        std::fflush(stdout);
+        if (std::fflush(stdout) != 0) throw std::runtime_error("cannot write to standard output");
       }
     }
   };

@@ -253,7 +253,9 @@ def lacking(figure, panel):
     """What stands below a panel without anything of the paper."""
     if panel.paper or panel.elsewhere:
         return ""
-    return f"({figure.lacking}{', apart from the claims' if figure.own else ''})"
+    # On two lines, because panels are side by side.
+    beside = ",\napart from the claims" if figure.own else ""
+    return f"({figure.lacking}{beside})"
 
 
 def draw(figure, footnote):

@@ -3,6 +3,7 @@
 Runs that would load the same keys into the same index, and take less time than the load, share one
 load if the caller allows it (in_groups())."""
 
+import contextlib
 import functools
 import json
 import os
@@ -73,14 +74,22 @@ class Running:
                 ran = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, text=True)
                 self.programs.add(ran)
-            if each:
+            if each is None:
+                out, err = ran.communicate(text)
+                return ran.returncode, out, err
+            # Its errors may be more than a pipe holds.
+            said = []
+            reader = threading.Thread(target=lambda: said.append(ran.stderr.read()))
+            reader.start()
+            with contextlib.suppress(BrokenPipeError), ran.stdin:  # it may refuse the first part
                 ran.stdin.write(text)
-                ran.stdin.close()
-                for line in ran.stdout:
-                    each(line)
-                ran.stdin = None
-            out, err = ran.communicate(None if each else text)
-            return ran.returncode, out, err
+            for line in ran.stdout:
+                each(line)
+            reader.join()
+            ran.wait()
+            ran.stdout.close()
+            ran.stderr.close()
+            return ran.returncode, "", "".join(said)
         except BaseException:
             if ran:
                 ran.kill()

@@ -62,6 +62,9 @@ TEST_F(runs_of_one_load, refuse_what_loads_otherwise) {
     EXPECT_TRUE(got.answers.empty());
   }
   EXPECT_EQ(ask_several({}).status, 2);
+  EXPECT_EQ(ask({{"runs", 5}}).status, 2);
+  EXPECT_EQ(ask({{"runs", {{"a", 1}}}}).said, "runs: expected a list of requests\n");
+  EXPECT_EQ(ask({{"threads", "4"}}).status, 2);
 }
 
 TEST_F(runs_of_one_load, tell_which_failed) {

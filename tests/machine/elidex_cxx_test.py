@@ -124,6 +124,43 @@ class Runs(Programs):
             self.assertEqual(answer.stderr.count("\n"), 1, answer.stderr)
             self.assertIn(said, answer.stderr)
 
+    def test_an_abort_undoes_the_references_to_an_exception(self):
+        self.compile("""
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+std::atomic<long> living{0};
+struct counted {
+  counted() { ++living; }
+  counted(const counted&) { ++living; }
+  ~counted() { --living; }
+};
+std::mutex mutex;
+long cells[64];
+int main() {
+  std::exception_ptr shared = std::make_exception_ptr(counted());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 100; ++i) {
+        std::lock_guard guard(mutex);
+        std::exception_ptr mine = shared;
+        for (int k = 0; k < 8; ++k) cells[k * 8] += i;
+        mine = nullptr;
+      }
+    });
+  for (auto& one : threads) one.join();
+  shared = nullptr;
+  std::printf("%ld\\n", living.load());
+}
+""")
+        for locks in ("plain", "elided"):
+            answer = self.start(f"locks={locks} machine=haswell-i5-4670t")
+            self.assertEqual((answer.returncode, answer.stdout), (0, "0\n"), answer.stderr)
+
     def test_a_key_is_given_once(self):
         self.compile("int main() {}\n")
         answer = self.start("cpus=4 seed=2 cpus=4")
@@ -610,6 +647,8 @@ class Commands(Programs):
                  "cannot run strncpy: the machine would not see what it reads and writes"),
                 ("#include <cstdlib>\n#include <new>\nvoid* operator new(std::size_t) { throw 1; }\nint main() {}\n",
                  "cannot link operator new(unsigned long): the machine has its own"),
+                ("#include <pthread.h>\nint main() { pthread_mutexattr_t a; return pthread_mutexattr_setrobust(&a, PTHREAD_MUTEX_ROBUST); }\n",
+                 "cannot run pthread_mutexattr_setrobust: the machine's mutexes are neither robust nor"),
                 ("#include <random>\nint main() { return static_cast<int>(std::random_device()()); }\n", "equal runs are equal")):
             self.assertIn(said, self.refusal(text))
 
