@@ -50,7 +50,7 @@ PLANS = (
     Plan("10M, Zipf 0.99 scrambled", "ordered_map", {"a": 1.8}, ("--keys", "10M", "--dist", "zipf:0.99:scrambled")),
     Plan("10M, Zipf 0.99, 8 threads", "ordered_map", {"a": 1.5}, ("--keys", "10M", "--dist", "zipf:0.99", "--oversubscribe"), 8),
     Plan("10M ascending, one end", "ordered_map", {"load": 2.0}, ("--keys", "10M", "--order", "interleaved")),
-    Plan("10M ascending, own stretch", "ordered_map", {"load": 2.0}, ("--keys", "10M", "--order", "ascending")),
+    Plan("10M ascending, own ranges", "ordered_map", {"load": 2.0}, ("--keys", "10M", "--order", "ascending")),
     Plan("10M, scans of 100", "ordered_map", {"e": 1.7}, ("--keys", "10M")),
     Plan("1M, scans of 100", "ordered_map", {"e": 1.8}, ("--keys", "1M")),
     Plan("20k keys", "ordered_map", {"c": 2.5}, ("--keys", "20K"), 1),
