@@ -395,9 +395,8 @@ int status_of(const Fn& fn, const Failed& failed) {
     return ended(error, 2);
   } catch (const std::invalid_argument& error) {
     return ended(error, 2);
-  } catch (
-      const nlohmann::json::exception& error) {  // a request without a field, or of a wrong type
-    return ended(error, 2);
+  } catch (const nlohmann::json::exception& error) {
+    return ended(error, 2);  // a request without a field, or with one of another type
   } catch (const std::exception& error) {
     return ended(error, 1);
   }
