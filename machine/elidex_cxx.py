@@ -77,7 +77,7 @@ RENAMED = [*instrument.RENAMED, "strcmp"]
 OUTSIDE = "elidex_outside_"
 UNSEEN = re.compile(r"snprintf|_ZSt11_Hash")  # of the library's own list: programs have stubs or containers.cpp for these
 COUNTED = instrument.COUNTER  # every object that we have compiled wants it
-# A program that asks for HLE's prefixes must not compile: calls of the machine stand for its atomic accesses, without them.
+# A program that asks for HLE's prefixes must not compile: its atomic accesses become calls of the machine, which drop them.
 NO_HLE = ("-U__ATOMIC_HLE_ACQUIRE", "-U__ATOMIC_HLE_RELEASE")
 SOURCES = (".cpp", ".cc", ".cxx", ".c++", ".C")
 WITH_VALUE = ("-I", "-L", "-D", "-U", "-include", "-imacros", "-isystem", "-iquote", "-idirafter", "-MF", "-MT", "-MQ", "-l", "-Xlinker")

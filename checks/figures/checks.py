@@ -54,7 +54,7 @@ class BlockCheck:
         is a string if it was found in a text. The page must not round it then."""
         self.found.compared.append(number)
         stored = expressions.as_number(value) if isinstance(value, str) else value
-        if number.value() == stored if isinstance(value, str) else number.matches(stored):
+        if number.value() == stored or (not isinstance(value, str) and number.matches(stored)):
             return None
         wanted = value if isinstance(value, str) else as_written(number, stored)
         self.found.problem(self.found.line_of(number.begin),

@@ -9,8 +9,8 @@
 //
 // The product's no_retry waits for the lock and takes it in both cases. With eight threads that
 // seldom ends: each thread that takes the lock aborts all others, which then wait for it (the
-// lemming effect, section 3.3.2). The paper's curve is close to that of HLE, so its handler cannot
-// do that.
+// lemming effect, section 3.3.2). The paper's curve is close to that of HLE, so its handler hardly
+// does that.
 //
 // Thread-safety: a value. Errors: none.
 // Deviation: the paper does not print its handler.

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -66,40 +67,32 @@ class Running:
     def run(self, program, text, each=None):
         """(status, standard output, standard error). each: gets the lines of the output, one by
         one, instead."""
-        ran = None
-        try:
-            with put_off(), self.lock:
-                if self.ended:
-                    raise WorkerFailed(f"{program}: ended by a signal")
-                ran = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                       stderr=subprocess.PIPE, text=True)
-                self.programs.add(ran)
-            if each is None:
-                out, err = ran.communicate(text)
-                return ran.returncode, out, err
-            # Its errors may be more than a pipe holds.
-            said = []
-            reader = threading.Thread(target=lambda: said.append(ran.stderr.read()))
-            reader.start()
-            with contextlib.suppress(BrokenPipeError), ran.stdin:  # it may refuse the first part
-                ran.stdin.write(text)
-            for line in ran.stdout:
-                each(line)
-            reader.join()
-            ran.wait()
-            ran.stdout.close()
-            ran.stderr.close()
-            return ran.returncode, "", "".join(said)
-        except BaseException:
-            if ran:
-                ran.kill()
+        ran, lines = None, []
+        # A file for errors: they may be more than a pipe holds.
+        with tempfile.TemporaryFile("w+") as errors:
+            try:
+                with put_off(), self.lock:
+                    if self.ended:
+                        raise WorkerFailed(f"{program}: ended by a signal")
+                    ran = subprocess.Popen([program], stdin=subprocess.PIPE,
+                                           stdout=subprocess.PIPE, stderr=errors, text=True)
+                    self.programs.add(ran)
+                with ran.stdout:
+                    with contextlib.suppress(BrokenPipeError), ran.stdin:  # it may refuse early
+                        ran.stdin.write(text)
+                    for line in ran.stdout:
+                        (each or lines.append)(line)
                 ran.wait()
-                ran.stdout.close()
-                ran.stderr.close()
-            raise
-        finally:
-            with self.lock:
-                self.programs.discard(ran)
+                errors.seek(0)
+                return ran.returncode, "".join(lines), errors.read()
+            except BaseException:
+                if ran:
+                    ran.kill()
+                    ran.wait()
+                raise
+            finally:
+                with self.lock:
+                    self.programs.discard(ran)
 
     def end(self):
         with self.lock:
