@@ -62,6 +62,7 @@ REFUSED = [(re.compile(pattern + r"\Z"), why) for pattern, why in (
     (r"malloc|calloc|realloc|free|posix_memalign|aligned_alloc", "memory must come from new"),
     (r"pthread_exit|pthread_cancel", "a thread ends when its function returns"),
     (r"pthread_mutexattr_set(robust|protocol|prioceiling)", "the machine's mutexes are neither robust nor do they inherit priorities"),
+    (r"pthread_(key_create|key_delete|setspecific|getspecific)", "the machine has thread_local"),
     (r"sem_\w+|pthread_barrier_\w+", "the machine has std::counting_semaphore and std::barrier"),
     (r"time|gettimeofday", "the machine's clocks are std::chrono's and clock_gettime()"),
     (r"u?sleep", "the machine has std::this_thread::sleep_for() and nanosleep()"),
@@ -75,7 +76,8 @@ CONTAINERS = re.compile(r"_ZSt(18_Rb_tree_(in|de)crement|29_Rb_tree_insert|28_Rb
                         r"|_ZNSt8__detail15_List_node_base.*|_ZNKSt8__detail20_Prime_rehash_policy.*")
 RENAMED = [*instrument.RENAMED, "strcmp"]
 OUTSIDE = "elidex_outside_"
-UNSEEN = re.compile(r"snprintf|_ZSt11_Hash")  # of the library's own list: programs have stubs or containers.cpp for these
+# Of the library's own list: programs have stubs or containers.cpp for these, or are refused.
+NOT_FOR_PROGRAMS = re.compile(r"snprintf|_ZSt11_Hash|pthread_\(setspecific")
 COUNTED = instrument.COUNTER  # every object that we have compiled wants it
 # A program that asks for HLE's prefixes must not compile: its atomic accesses become calls of the machine, which drop them.
 NO_HLE = ("-U__ATOMIC_HLE_ACQUIRE", "-U__ATOMIC_HLE_RELEASE")
@@ -156,7 +158,7 @@ def check(objects):
         raise Refused("no file has a main()")
     if allocators := [name for name in defined if ALLOCATORS.match(name)]:
         raise Refused(f"cannot link {instrument.readable(allocators)[0]}: the machine has its own")
-    known = [*(pattern for pattern in instrument.ALLOWED if not UNSEEN.match(pattern.pattern)), *COMPUTES]
+    known = [*(pattern for pattern in instrument.ALLOWED if not NOT_FOR_PROGRAMS.match(pattern.pattern)), *COMPUTES]
     unknown = [name for name in wanted if name not in defined and not any(pattern.match(name) for pattern in known)]
     if unknown:
         raise Refused("\n".join(f"{wanted[name]}: cannot run {shown}: {why_refused(name)}"

@@ -3,6 +3,7 @@
 #include <asm/prctl.h>
 #include <dlfcn.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -95,6 +96,11 @@ const bool sets_directly = may_set_thread_pointer_directly();
 
 }  // namespace
 
+bool is_in_a_stack_guard(std::uint64_t address) noexcept {
+  return address - stacks_begin < stacks_bytes &&
+         (address - stacks_begin) % stack_bytes < stack_guard_bytes;
+}
+
 void restore_stack_and_go_on(const registers& to, void* stack, const void* saved,
                              std::uint64_t bytes) noexcept {
   alignas(16) static std::array<std::byte, 4096> other_stack;
@@ -121,8 +127,9 @@ std::uint64_t thread_pointer() noexcept {
 
 fiber::fiber(unsigned number, std::function<void()> body) : body_(std::move(body)) {
   const std::uint64_t slot = stacks_begin + number * stack_bytes;
-  stack_low = slot;
+  stack_low = slot + stack_guard_bytes;
   stack_high = slot + stack_bytes - host_stack_bytes;
+  ::mprotect(reinterpret_cast<void*>(slot), stack_guard_bytes, PROT_NONE);
   ::sem_init(&ready_, 0, 0);
   ::sem_init(&may_end_, 0, 0);
 

@@ -42,6 +42,9 @@ extern "C" void elidex_sim_switch(registers& from, const registers& to) noexcept
 void set_thread_pointer(std::uint64_t value) noexcept;
 std::uint64_t thread_pointer() noexcept;
 
+// Whether a thread that touched the address has used up its stack.
+bool is_in_a_stack_guard(std::uint64_t address) noexcept;
+
 class fiber {
  public:
   // `body` must not return. It ends with a switch to another fiber that is never reversed. Throws

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 namespace elidex::sim {
@@ -22,6 +23,28 @@ std::vector<T> read_at(std::ifstream& file, std::uint64_t offset, std::uint64_t 
   file.read(reinterpret_cast<char*>(all.data()), static_cast<std::streamsize>(count * sizeof(T)));
   if (!file) return {};
   return all;
+}
+
+// The symbol's name in the source: elidex-c++ (elidex_cxx.py) puts words in front of some.
+std::string_view name_before_renaming(std::string_view symbol) {
+  for (const std::string_view prefix : {"elidex_program_", "elidex_outside_"}) {
+    if (!symbol.starts_with(prefix)) continue;
+    symbol.remove_prefix(prefix.size());
+    // _Z...
+    if (symbol.starts_with('Z')) return {symbol.data() - 1, symbol.size() + 1};
+    return symbol;
+  }
+  return symbol;
+}
+
+// The functions behind pthread's, if locks are elided: elidex::preload::interposed_locks<...>
+// ::mutex_lock(pthread_mutex_t*) is pthread_mutex_lock. Returns an empty text for others.
+std::string name_of_elided(std::string_view function) {
+  if (!function.starts_with("elidex::preload::interposed_locks<")) return {};
+  const std::size_t end = function.rfind('(');
+  const std::size_t colons = function.rfind("::", end);
+  if (end == std::string_view::npos || colons == std::string_view::npos) return {};
+  return "pthread_" + std::string(function.substr(colons + 2, end - colons - 2));
 }
 
 }  // namespace
@@ -57,11 +80,13 @@ std::string function_names::at(const void* return_address) const {
     std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
     return text;
   }
-  const std::string& name = std::prev(behind)->second.name;
+  const std::string name(name_before_renaming(std::prev(behind)->second.name));
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> readable(
       abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
-  return status == 0 ? readable.get() : name;
+  if (status != 0) return name;
+  const std::string elided = name_of_elided(readable.get());
+  return elided.empty() ? readable.get() : elided;
 }
 
 }  // namespace elidex::sim

@@ -19,8 +19,8 @@ class function_names {
   // The program must be linked at fixed addresses.
   static function_names of_this_program();
 
-  // Returns the demangled name of the function that made a call with this return address. If no
-  // function is known there, it returns the address.
+  // Returns the demangled name of the function that made a call with this return address, as the
+  // source has it. If no function is known there, it returns the address.
   std::string at(const void* return_address) const;
 
  private:

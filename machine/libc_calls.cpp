@@ -18,6 +18,7 @@
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <map>
 #include <memory>
 
@@ -56,8 +57,13 @@ void announce(pthread_mutex_t& m) {
   running->access_atomically(address_of(m.__data.__lock), bytes, true);
 }
 
-bool is_recursive(const pthread_mutex_t& m) noexcept {
-  return (m.__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE;
+bool is_of_kind(const pthread_mutex_t& m, int kind) noexcept {
+  return (m.__data.__kind & 3) == kind;
+}
+
+// An owner as a mutex notes it; zero is nobody.
+int me() noexcept {
+  return static_cast<int>(running->current()) + 1;
 }
 
 constexpr int waited_for = 2;  // a mutex's word then has perhaps a waiter
@@ -65,7 +71,7 @@ constexpr int waited_for = 2;  // a mutex's word then has perhaps a waiter
 void take(pthread_mutex_t& m, int word) {
   engine& e = *running;
   m.__data.__lock = word;
-  m.__data.__owner = static_cast<int>(e.current()) + 1;
+  m.__data.__owner = me();
   m.__data.__count = 1;
   if (!e.in_transaction()) e.note_lock(&m, true);
 }
@@ -76,7 +82,7 @@ int try_lock(pthread_mutex_t& m) {
     take(m, 1);
     return 0;
   }
-  if (is_recursive(m) && m.__data.__owner == static_cast<int>(running->current()) + 1) {
+  if (is_of_kind(m, PTHREAD_MUTEX_RECURSIVE) && m.__data.__owner == me()) {
     ++m.__data.__count;
     return 0;
   }
@@ -89,6 +95,7 @@ int try_lock(pthread_mutex_t& m) {
 int lock(pthread_mutex_t& m, std::uint64_t deadline) {
   engine& e = *running;
   if (try_lock(m) == 0) return 0;
+  if (is_of_kind(m, PTHREAD_MUTEX_ERRORCHECK) && m.__data.__owner == me()) return EDEADLK;
   for (;;) {
     announce(m);
     if (m.__data.__lock == 0) {
@@ -104,9 +111,11 @@ int lock(pthread_mutex_t& m, std::uint64_t deadline) {
 int unlock(pthread_mutex_t& m) {
   engine& e = *running;
   announce(m);
-  // as glibc answers for its normal kind
-  if (m.__data.__lock == 0) return is_recursive(m) ? EPERM : 0;
-  if (is_recursive(m) && --m.__data.__count > 0) return 0;
+  const bool recursive = is_of_kind(m, PTHREAD_MUTEX_RECURSIVE);
+  const bool checks_owner = recursive || is_of_kind(m, PTHREAD_MUTEX_ERRORCHECK);
+  if (checks_owner && m.__data.__owner != me()) return EPERM;
+  if (m.__data.__lock == 0) return 0;  // as glibc answers for its normal kind
+  if (recursive && --m.__data.__count > 0) return 0;
   const bool somebody_waits = m.__data.__lock == waited_for;
   m.__data.__owner = 0;
   m.__data.__lock = 0;
@@ -130,7 +139,7 @@ std::map<const pthread_cond_t*, std::uint64_t>& signals() {
 // returns, and one of them may signal.
 int wait_on(pthread_cond_t& c, pthread_mutex_t& m, std::uint64_t deadline) {
   const std::uint64_t before = signals()[&c];
-  unlock(m);
+  if (const int error = unlock(m); error != 0) return error;
   const bool woken = signals()[&c] != before || running->wait(&c, "condition", deadline);
   lock(m, no_deadline);
   return woken ? 0 : ETIMEDOUT;
@@ -256,7 +265,10 @@ int pthread_create(pthread_t* handle, const pthread_attr_t* attributes, void* (*
   running->unfriendly(0);
   const int number = running->start_thread(
       [body, argument] { thread_results()[::pthread_self()] = body(argument); });
-  if (number < 0) return EAGAIN;
+  if (number < 0) {
+    std::fprintf(stderr, "elidex: pthread_create: there are %u threads already\n", threads_max);
+    return EAGAIN;
+  }
   *handle = running->handle_of(static_cast<unsigned>(number));
   return 0;
 }

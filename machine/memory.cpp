@@ -3,6 +3,10 @@
 #include <link.h>
 #include <sys/mman.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <new>
 #include <vector>
 
@@ -42,7 +46,12 @@ memory::memory() {
   void* const at = ::mmap(reinterpret_cast<void*>(arena_begin), arena_bytes + stacks_bytes,
                           PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-  if (at == MAP_FAILED) throw std::bad_alloc();
+  if (at == MAP_FAILED) {
+    // Not an exception: the program's first allocation comes here, and throwing allocates.
+    std::fprintf(stderr, "elidex: the machine needs 65 GiB of address space from %#llx on: %s\n",
+                 static_cast<unsigned long long>(arena_begin), std::strerror(errno));
+    std::_Exit(1);
+  }
   arena_ = table_of(arena_pages);
   low_ = table_of(low_pages);
 }

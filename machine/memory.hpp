@@ -5,7 +5,7 @@
 //   const page& p = memory.page_of(address);      // p.mapped: false until the first touch
 //
 // Thread-safety: one thread.
-// Errors: memory() throws std::bad_alloc if the system refuses.
+// Errors: process_memory() ends the process with a message if the system refuses the arena.
 //
 // Implementation notes
 // The program's data lies at its own addresses in this process. This file has only the bookkeeping.
@@ -30,6 +30,8 @@ inline constexpr std::uint64_t arena_begin = 0x2000'0000'0000;
 inline constexpr std::uint64_t arena_bytes = std::uint64_t{64} << 30;
 inline constexpr std::uint64_t stacks_begin = arena_begin + arena_bytes;
 inline constexpr std::uint64_t stack_bytes = std::uint64_t{1} << 20;
+// At a stack's end, without access, if the system grants it.
+inline constexpr std::uint64_t stack_guard_bytes = page_bytes;
 inline constexpr std::uint64_t stacks_bytes = stack_bytes * threads_max;
 
 struct line {
@@ -72,7 +74,7 @@ struct page {
 
 class memory {
  public:
-  // Reserves the arena and the stacks. Throws std::bad_alloc if the system refuses.
+  // Reserves the arena and the stacks. Ends the process with a message if the system refuses.
   memory();
   ~memory();
   memory(const memory&) = delete;

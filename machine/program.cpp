@@ -1,22 +1,30 @@
 // Runs a whole program, main() and all its threads, on the machine: what elidex-c++ links programs
 // with. docs/MACHINE.md, "Your own program", describes the settings and the report.
 #include <dlfcn.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "machine/engine.hpp"
+#include "machine/fiber.hpp"
 #include "machine/function_names.hpp"
+#include "machine/heap.hpp"
+#include "machine/memory.hpp"
 #include "machine/simulation.hpp"
 
 namespace elidex::sim {
@@ -201,8 +209,9 @@ void print(const machine& which, const program_settings& settings, const report&
     const double share = 100.0 * static_cast<double>(functions[i].cycles) /
                          static_cast<double>(std::max<std::uint64_t>(all.aborted_cycles, 1));
     const std::string name = without_template_arguments(functions[i].function);
-    std::fprintf(stderr, "elidex: %5.1f %% of the aborted cycles, %llu aborts: %.*s%s\n", share,
-                 static_cast<unsigned long long>(functions[i].aborts), name_width, name.c_str(),
+    std::fprintf(stderr, "elidex: %5.1f %% of the aborted cycles, %llu abort%s: %.*s%s\n", share,
+                 static_cast<unsigned long long>(functions[i].aborts),
+                 functions[i].aborts == 1 ? "" : "s", name_width, name.c_str(),
                  name.size() > name_width ? "..." : "");
   }
 }
@@ -261,6 +270,48 @@ void write_json(std::FILE* file, const machine& which, const program_settings& s
   if (std::fclose(file) != 0) throw std::runtime_error("cannot write " + settings.report.string());
 }
 
+// Copies the program's arguments into the arena. Where the system puts them depends on the
+// environment, and so would the cycles of a program that reads them. The program's name is the last
+// one: the same arguments lie at the same place, however the program was started.
+std::vector<char*> arguments_in_arena(int argc, char** argv) {
+  const auto rounded = [](std::size_t bytes) {
+    return (bytes + line_bytes - 1) / line_bytes * line_bytes;
+  };
+  std::size_t bytes = 0;
+  for (int i = 0; i < argc; ++i) bytes += rounded(std::strlen(argv[i]) + 1);
+  auto* place = static_cast<char*>(heap::allocate(bytes, page_bytes, heap::shared_list));
+  if (place == nullptr) throw std::bad_alloc();
+  std::vector<char*> copied(static_cast<std::size_t>(argc) + 1);
+  for (int i = argc; i > 0; --i) {
+    const int from = i % argc;
+    copied[static_cast<std::size_t>(from)] = std::strcpy(place, argv[from]);
+    place += rounded(std::strlen(argv[from]) + 1);
+  }
+  return copied;
+}
+
+// Tells why, if the program has used up a stack. Otherwise it is what it would be without this.
+void at_segmentation_fault(int, siginfo_t* info, void*) noexcept {
+  if (is_in_a_stack_guard(reinterpret_cast<std::uint64_t>(info->si_addr))) {
+    constexpr std::string_view why = "elidex: a thread has used up its stack of 892 KiB\n";
+    static_cast<void>(!::write(STDERR_FILENO, why.data(), why.size()));
+    std::_Exit(1);
+  }
+  ::signal(SIGSEGV, SIG_DFL);
+}
+
+void watch_for_full_stacks() noexcept {
+  alignas(16) static std::array<std::byte, 16 * 1024> handler_stack;
+  stack_t stack{};
+  stack.ss_sp = handler_stack.data();
+  stack.ss_size = handler_stack.size();
+  ::sigaltstack(&stack, nullptr);
+  struct sigaction action{};
+  action.sa_sigaction = at_segmentation_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  ::sigaction(SIGSEGV, &action, nullptr);
+}
+
 int run_program(int (*program)(int, char**, char**), int argc, char** argv, void (*elide_locks)()) {
   const program_settings settings = read_settings();
   const machine which = machine_of(settings);
@@ -270,10 +321,12 @@ int run_program(int (*program)(int, char**, char**), int argc, char** argv, void
     if (json == nullptr) refuse("report: cannot write " + settings.report.string());
   }
   if (settings.elided) elide_locks();
+  std::vector<char*> arguments = arguments_in_arena(argc, argv);
+  watch_for_full_stacks();
   int status = 1;  // of a program that is stuck
   bool returned = false;
   const report r = run(which, settings.options, {[&] {
-                         status = program(argc, argv, environ);
+                         status = program(argc, arguments.data(), environ);
                          returned = true;
                          running->end_with_others();
                        }});

@@ -14,12 +14,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <concepts>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -45,11 +49,36 @@ auto outside_the_machine(const Read& read) {
   return read();
 }
 
+// Throws bad_input for what would silently become another number: a negative one, a fraction.
+template <std::unsigned_integral T>
+T number_of(const std::string& name, const ordered_json& value) {
+  constexpr std::uint64_t most = std::numeric_limits<T>::max();
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > most)
+    throw bench::bad_input(name + ": expected a whole number of at most " + std::to_string(most) +
+                           ", not " + value.dump());
+  return value.get<T>();
+}
+
+template <std::unsigned_integral T>
+void read_number(const ordered_json& request, const char* name, T& into) {
+  into = number_of<T>(name, request.at(name));
+}
+
+template <std::unsigned_integral T>
+void read_if_given(const ordered_json& request, const char* name, T& into) {
+  if (request.contains(name)) read_number(request, name, into);
+}
+
+template <std::unsigned_integral T>
+void read_if_given(const ordered_json& request, const char* name, std::optional<T>& into) {
+  if (request.contains(name)) into = number_of<T>(name, request.at(name));
+}
+
 sim::machine machine_of(const ordered_json& request) {
   sim::machine which = sim::read_machine(request.at("machine_file").get<std::string>());
   const ordered_json changes = request.value("set", ordered_json::object());
   for (const auto& [name, value] : changes.items()) {
-    sim::set_parameter(which, name, value.get<std::uint64_t>());
+    sim::set_parameter(which, name, number_of<std::uint64_t>(name, value));
   }
   return which;
 }
@@ -60,18 +89,18 @@ bench::sim_request request_of(const ordered_json& request) {
   wanted.index = request.at("index");
   wanted.workload = request.at("workload");
   wanted.dist = request.at("dist");
-  wanted.keys = request.at("keys");
+  read_number(request, "keys", wanted.keys);
   wanted.string_keys = request.value("string_keys", false);
   wanted.key_file = request.value("key_file", "");
-  wanted.threads = request.at("threads");
-  wanted.cpus = request.value("cpus", 0u);
-  wanted.operations = request.at("operations");
-  wanted.seed = request.at("seed");
-  wanted.quantum_cycles = request.value("quantum", std::uint64_t{0});
-  if (request.contains("retries")) wanted.retries = request.at("retries").get<std::uint32_t>();
+  read_number(request, "threads", wanted.threads);
+  read_if_given(request, "cpus", wanted.cpus);
+  read_number(request, "operations", wanted.operations);
+  read_number(request, "seed", wanted.seed);
+  read_if_given(request, "quantum", wanted.quantum_cycles);
+  read_if_given(request, "retries", wanted.retries);
   wanted.version = bench::parse_leaf_version(request.value("leaf_version", "none"));
-  wanted.scan_length_min = request.value("scan_length_min", 100u);
-  wanted.scan_length_max = request.value("scan_length_max", 100u);
+  read_if_given(request, "scan_length_min", wanted.scan_length_min);
+  read_if_given(request, "scan_length_max", wanted.scan_length_max);
   const std::string order = request.value("order", "random");
   const auto known_order = bench::parse_key_order(order);
   if (!known_order) throw bench::bad_input("unknown order '" + order + "'");
@@ -83,11 +112,10 @@ bench::sim_request request_of(const ordered_json& request) {
 bench::tpcc_request tpcc_request_of(const ordered_json& request) {
   bench::tpcc_request wanted;
   wanted.run = request_of(request);
-  wanted.size.warehouses = request.value("warehouses", wanted.size.warehouses);
-  wanted.size.customers = request.value("customers", wanted.size.customers);
-  wanted.size.items = request.value("items", wanted.size.items);
-  if (request.contains("commit_retries"))
-    wanted.commit_retries = request.at("commit_retries").get<std::uint32_t>();
+  read_if_given(request, "warehouses", wanted.size.warehouses);
+  read_if_given(request, "customers", wanted.size.customers);
+  read_if_given(request, "items", wanted.size.items);
+  read_if_given(request, "commit_retries", wanted.commit_retries);
   wanted.size.districts_deliver_alone = request.value("deliveries", "warehouse") == "district";
   wanted.size.terminals_stay_home = request.value("suppliers", "any") == "home";
   wanted.size.terminals_number_orders = request.value("order_numbers", "district") == "terminal";
@@ -99,8 +127,8 @@ bench::tpcc_request tpcc_request_of(const ordered_json& request) {
 bench::txbench_request txbench_request_of(const ordered_json& request) {
   bench::txbench_request wanted;
   wanted.run = request_of(request);
-  wanted.is.rows = request.value("rows", wanted.is.rows);
-  wanted.think_cycles = request.value("think_cycles", std::uint64_t{0});
+  read_if_given(request, "rows", wanted.is.rows);
+  read_if_given(request, "think_cycles", wanted.think_cycles);
   wanted.pages = request.value("pages", 1u) != 0;
   return wanted;
 }

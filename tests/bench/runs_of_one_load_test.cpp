@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "support/asks_worker.hpp"
@@ -65,6 +66,21 @@ TEST_F(runs_of_one_load, refuse_what_loads_otherwise) {
   EXPECT_EQ(ask({{"runs", 5}}).status, 2);
   EXPECT_EQ(ask({{"runs", {{"a", 1}}}}).said, "runs: expected a list of requests\n");
   EXPECT_EQ(ask({{"threads", "4"}}).status, 2);
+}
+
+TEST_F(runs_of_one_load, refuse_what_is_no_whole_number) {
+  const auto said = [](const char* name, const char* most, const char* value) {
+    return std::string(name) + ": expected a whole number of at most " + most + ", not " + value +
+           "\n";
+  };
+  const char* const most32 = "4294967295";
+  const char* const most64 = "18446744073709551615";
+  EXPECT_EQ(ask({{"threads", -4}}).said, said("threads", most32, "-4"));
+  EXPECT_EQ(ask({{"threads", 4'294'967'300}}).said, said("threads", most32, "4294967300"));
+  EXPECT_EQ(ask({{"threads", 2.5}}).said, said("threads", most32, "2.5"));
+  EXPECT_EQ(ask({{"keys", -1}}).said, said("keys", most64, "-1"));
+  EXPECT_EQ(ask({{"cpus", "2"}}).said, said("cpus", most32, "\"2\""));
+  EXPECT_EQ(ask({{"set", {{"abort_cycles", -5}}}}).said, said("abort_cycles", most64, "-5"));
 }
 
 TEST_F(runs_of_one_load, tell_which_failed) {

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -184,6 +185,36 @@ int main() {
         answer = self.start("locks=elided")
         self.assertRegex(answer.stderr, r"(?m)aborts: 0x[0-9a-f]+$")
 
+    def test_functions_that_were_renamed_are_reported_as_in_the_source(self):
+        self.compile("""
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+std::mutex mutex;
+std::map<int, int> numbers;
+int main() {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([t] {
+      for (int i = 0; i < 200; ++i) {
+        std::lock_guard guard(mutex);
+        numbers[i * 4 + t] = i;
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  std::printf("%zu\\n", numbers.size());
+}
+""")
+        answer = self.start("locks=elided report=report.json")
+        self.assertEqual((answer.returncode, answer.stdout), (0, "800\n"), answer.stderr)
+        names = [one["function"] for one in json.loads((self.directory / "report.json").read_text())["functions"]]
+        self.assertTrue(any(name.startswith("std::_Rb_tree_insert_and_rebalance(bool") for name in names), names)
+        self.assertTrue({"pthread_mutex_lock", "pthread_mutex_unlock"} & set(names), names)
+        for name in names:
+            self.assertNotRegex(name, "^elidex_|^elidex::preload")
+
     def test_without_aborts_no_function_is_reported(self):
         self.compile(COUNTER)
         self.assertEqual(self.report("locks=plain")["functions"], [])
@@ -325,6 +356,99 @@ int main() {
             answer = self.start()
             self.assertEqual((answer.returncode, answer.stderr.count("\n")), (1, 1), answer.stderr)
             self.assertIn(said, answer.stderr)
+
+    def test_a_stack_that_is_used_up_is_named(self):
+        for body in ("volatile char here[2000]; here[0] = 1; return n == 0 ? here[0] : f(n - 1) + here[0];",
+                     "volatile char here[1500000]; here[n] = 1; return here[n];"):
+            self.compile(f"#include <thread>\n__attribute__((noipa)) int f(int n) {{ {body} }}\n"
+                         "int main() { int got = 0; std::thread([&] { got = f(100000); }).join(); return got; }\n")
+            answer = self.start("cpus=4")
+            self.assertEqual((answer.returncode, answer.stderr), (1, "elidex: a thread has used up its stack of 892 KiB\n"))
+
+    def test_another_segmentation_fault_stays_one(self):
+        self.compile("int* volatile nowhere = nullptr;\nint main() { return *nowhere; }\n")
+        self.assertEqual(self.start().returncode, -signal.SIGSEGV)
+
+    def test_one_thread_too_many_is_named(self):
+        self.compile("""
+#include <atomic>
+#include <system_error>
+#include <thread>
+#include <vector>
+int main() {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  bool refused = false;
+  for (int t = 0; t < 256; ++t) try {
+    threads.emplace_back([&] { stop.wait(false); });
+  } catch (const std::system_error&) {
+    refused = t == 255;
+  }
+  stop = true;
+  stop.notify_all();
+  for (auto& thread : threads) thread.join();
+  return refused ? 0 : 1;
+}
+""")
+        answer = self.start()
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertTrue(answer.stderr.startswith("elidex: pthread_create: there are 256 threads already\n"), answer.stderr)
+
+    def test_without_address_space_it_is_named(self):
+        self.compile("int main() {}\n")
+        answer = subprocess.run(["sh", "-c", "ulimit -v 4000000; ./program"], cwd=self.directory, capture_output=True, text=True, timeout=60)
+        self.assertEqual(answer.returncode, 1)
+        self.assertEqual(answer.stderr, "elidex: the machine needs 65 GiB of address space from 0x200000000000 on: Cannot allocate memory\n")
+
+    def test_where_the_arguments_lie_does_not_depend_on_the_environment(self):
+        self.compile("""
+#include <cstdio>
+#include <string>
+int main(int argc, char** argv) {
+  unsigned sum = 0;
+  for (int i = 1; i < argc; ++i)
+    for (const char c : std::string(argv[i])) sum += static_cast<unsigned char>(c);
+  std::printf("%u %d\\n", sum, argv[argc] == nullptr);
+}
+""")
+        shown = set()
+        for more in range(0, 64, 4):
+            answer = subprocess.run([str(self.directory / "program") if more % 8 else "./program", "a" * 100, "bc" * 70], cwd=self.directory,
+                                    capture_output=True, text=True, env={**os.environ, "PADDING": "x" * more})
+            self.assertEqual(answer.stdout, "23490 1\n")
+            shown.add(answer.stderr)
+        self.assertEqual(len(shown), 1, shown)
+
+    def test_kinds_of_mutexes_check_what_glibc_checks(self):
+        self.compile("""
+#include <pthread.h>
+#include <cerrno>
+#include <cstdio>
+#include <thread>
+int main() {
+  for (const int kind : {PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_NORMAL}) {
+    pthread_mutexattr_t of;
+    pthread_mutexattr_init(&of);
+    pthread_mutexattr_settype(&of, kind);
+    pthread_mutex_t m;
+    pthread_mutex_init(&m, &of);
+    pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+    const int unlocked = pthread_mutex_unlock(&m);
+    const int waited = kind == PTHREAD_MUTEX_NORMAL ? 0 : pthread_cond_wait(&c, &m);
+    pthread_mutex_lock(&m);
+    const int again = kind == PTHREAD_MUTEX_NORMAL ? 0 : pthread_mutex_lock(&m);
+    const int tried = pthread_mutex_trylock(&m);
+    int by_another = 0;
+    if (kind != PTHREAD_MUTEX_NORMAL) std::thread([&] { by_another = pthread_mutex_unlock(&m); }).join();
+    int count = 0;
+    while (pthread_mutex_unlock(&m) == 0 && kind != PTHREAD_MUTEX_NORMAL) ++count;
+    std::printf("%d %d %d %d %d %d\\n", unlocked == EPERM, waited == EPERM, again == EDEADLK, tried == EBUSY, by_another == EPERM, count);
+  }
+}
+""")
+        for locks in ("plain", "elided"):
+            answer = self.start(f"locks={locks}")
+            self.assertEqual((answer.returncode, answer.stdout), (0, "1 1 1 1 1 1\n1 1 0 0 1 3\n0 0 0 1 0 0\n"), answer.stderr)
 
     def test_a_thread_outside_of_main_is_named(self):
         self.compile("#include <thread>\nstruct pool { std::thread t{[] {}}; ~pool() { t.join(); } } all;\nint main() {}\n")
@@ -649,6 +773,8 @@ class Commands(Programs):
                  "cannot link operator new(unsigned long): the machine has its own"),
                 ("#include <pthread.h>\nint main() { pthread_mutexattr_t a; return pthread_mutexattr_setrobust(&a, PTHREAD_MUTEX_ROBUST); }\n",
                  "cannot run pthread_mutexattr_setrobust: the machine's mutexes are neither robust nor"),
+                ("#include <pthread.h>\nint main() { pthread_key_t k; return pthread_key_create(&k, nullptr); }\n",
+                 "cannot run pthread_key_create: the machine has thread_local"),
                 ("#include <random>\nint main() { return static_cast<int>(std::random_device()()); }\n", "equal runs are equal")):
             self.assertIn(said, self.refusal(text))
 
