@@ -247,11 +247,15 @@ std::uint64_t last_segment_of(log_directory& copy) {
 // from the log. So after a crash the log may use numbers again that the copy's checkpoint has seen,
 // and recovery of the copy would ignore them.
 void check_groups_follow(log_directory& from, const std::vector<std::uint64_t>& numbers,
-                         log_directory& copy) {
+                         log_directory& copy, std::uint64_t columns_changed_in) {
   const std::vector<std::uint64_t> checkpoints = numbers_in(copy, file_kind::checkpoint);
   if (checkpoints.empty()) return;
   log_input file(copy, name_of(file_kind::checkpoint, checkpoints.back()));
   const parsed_file_header its_header = read_header(file, file_kind::checkpoint);
+  if (its_header.header.first_group <= columns_changed_in)
+    refuse(
+        "the columns of a table were changed after this backup was made (expected: make a new "
+        "backup)");
   const std::uint64_t seen = end_of({checkpoints.back(), std::move(file), its_header}).last_group;
   for (std::size_t i = 1; i < numbers.size(); ++i) {  // the copy has the first one
     const log_input segment(from, name_of(file_kind::segment, numbers[i]));
@@ -265,7 +269,8 @@ void check_groups_follow(log_directory& from, const std::vector<std::uint64_t>& 
 
 }  // namespace
 
-std::uint64_t update_copy(log_directory& from, std::uint64_t group, log_directory& to) {
+std::uint64_t update_copy(log_directory& from, std::uint64_t group, log_directory& to,
+                          std::uint64_t columns_changed_in) {
   const std::uint64_t first = last_segment_of(to);
   const std::string name = name_of(file_kind::segment, first);
   const std::vector<std::uint64_t> numbers = segments_from(from, first);
@@ -275,7 +280,7 @@ std::uint64_t update_copy(log_directory& from, std::uint64_t group, log_director
   if (!is_beginning_of(from, to, name))
     refuse("the copy's " + name +
            " is not the beginning of the log's (expected a backup that was not changed)");
-  check_groups_follow(from, numbers, to);
+  check_groups_follow(from, numbers, to, columns_changed_in);
   std::error_code error;
   for (const std::string& other : to.names(error)) {
     if (is_unfinished(other)) to.remove(other, error);  // of an update that was interrupted

@@ -25,7 +25,7 @@ description numbers_of(const table_base& table) {
           .row_bytes = static_cast<std::uint32_t>(table.row_bytes()),
           .key_bytes = table.key_type_of().bytes,
           .flags = (table.key_type_of().is_signed ? signed_key_flag : 0) |
-                   (table.is_unfinished() ? unfinished_flag : 0)};
+                   (table.is_unfinished() || table.is_apart() ? unfinished_flag : 0)};
 }
 
 // What must be the same in the directory and in the program.
@@ -181,7 +181,7 @@ bool loading::is_skipped(std::uint32_t number) const noexcept {
 // Returns null if the table's rows are skipped.
 table_base* loading::find_or_make(const table_description& said) {
   const auto& gone = how_.dropped;
-  if (std::find(gone.begin(), gone.end(), said.name) != gone.end()) return nullptr;
+  if (said.is_apart || std::find(gone.begin(), gone.end(), said.name) != gone.end()) return nullptr;
   for (table_base* const one : tables_) {
     if (one->name() == said.name) return one;
   }
@@ -225,6 +225,8 @@ void loading::meet(const log_entry& entry) {
       .row_bytes = numbers.row_bytes,
       .key = {.bytes = numbers.key_bytes, .is_signed = (numbers.flags & signed_key_flag) != 0},
       .is_unfinished = (numbers.flags & unfinished_flag) != 0,
+      .is_apart = (numbers.flags & unfinished_flag) != 0 &&
+                  entry.key.ends_with(table_base::mark_of_apart(numbers.number)),
       .schema_text = std::string(entry.row.substr(sizeof numbers))};
   const std::string in_directory = text(said.row_bytes, said.key, said.schema_text);
   if (numbers.number >= by_number_.size()) {
@@ -239,6 +241,11 @@ void loading::meet(const log_entry& entry) {
          is_known ? row.group : group_of_stamp(entry.stamp)};
   table_base* const found = find_or_make(said);
   if (found == nullptr) {
+    if (said.is_apart && by_number_[numbers.number] != nullptr)
+      throw log_error(log_problem::left_behind,
+                      "elidex: " + by_number_[numbers.number]->name() +
+                          ": its columns were changed after the checkpoint of this directory "
+                          "(expected: a backup that was made since then)");
     if (is_skipped(numbers.number)) return;
     skipped_.push_back(numbers.number);
     const auto& gone = how_.dropped;
@@ -272,8 +279,8 @@ void loading::clear(table_base& unfinished) {
 void loading::convert(changed_table& one, const record& there) {
   const record::seen_row before = there.read(buffer_);
   if (before.stamp.absent()) return;
-  const std::span<const std::uint64_t> words = one.conversion(before.words);
-  words_.assign(words.begin(), words.end());
+  const row made = one.conversion.converted(before.words);
+  words_.assign(made.words().begin(), made.words().end());
   record* const row = one.now->get_or_create_by_bytes(one.before->key_bytes(there), words_.size());
   write_at_once(*row, before.stamp);
 }

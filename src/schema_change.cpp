@@ -37,7 +37,7 @@ bool widens(const column_definition& from, const column_definition& to) {
 }  // namespace
 
 row_conversion::row_conversion(const schema& from, const schema& to, const schema_change& change)
-    : from_(from), to_(to), made_(to_) {
+    : from_(from), to_(to) {
   std::vector<std::string> filled;
   const auto& dropped = change.dropped_;
   const auto is_in = [](const auto& list, std::string_view name) {
@@ -92,39 +92,39 @@ row_conversion::row_conversion(const schema& from, const schema& to, const schem
   }
 }
 
-void row_conversion::copy(const row& from, const column& which) {
+void row_conversion::copy(const row& from, const column& which, row& to) const {
   if (from.is_null(which.from)) return;  // as in a new row
   switch (which.from_type) {
     case column_type::text:
-      made_.set(which.to, from.text(which.from));
+      to.set(which.to, from.text(which.from));
       return;
     case column_type::bytes:
-      made_.set(which.to, from.bytes(which.from));
+      to.set(which.to, from.bytes(which.from));
       return;
     case column_type::real:
     case column_type::float32:
-      made_.set(which.to, from.real(which.from));
+      to.set(which.to, from.real(which.from));
       return;
     case column_type::uint64:
-      made_.set(which.to, from.unsigned_integer(which.from));
+      to.set(which.to, from.unsigned_integer(which.from));
       return;
     default:
       break;
   }
   const std::int64_t value = from.integer(which.from);
   if (find_column(to_, which.to)->type == column_type::real) {
-    made_.set(which.to, static_cast<double>(value));
+    to.set(which.to, static_cast<double>(value));
   } else {
-    made_.set(which.to, value);
+    to.set(which.to, value);
   }
 }
 
-std::span<const std::uint64_t> row_conversion::operator()(std::span<const std::uint64_t> before) {
+row row_conversion::converted(std::span<const std::uint64_t> before) const {
   const row from(from_, before);
-  made_ = row(to_);
-  for (const column& one : copied_) copy(from, one);
-  for (const auto& set : set_) set(made_);
-  return made_.words();
+  row made(to_);
+  for (const column& one : copied_) copy(from, one, made);
+  for (const auto& set : set_) set(made);
+  return made;
 }
 
 }  // namespace elidex::internal

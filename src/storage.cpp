@@ -12,10 +12,28 @@
 #include <utility>
 
 #include "elidex/internal/log/backup.hpp"
+#include "elidex/internal/log/log_files.hpp"
 #include "elidex/internal/log/log_writer.hpp"
+#include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/txn/errors.hpp"
 
 namespace elidex::internal {
+namespace {
+
+// Calls fn() again while another checkpoint is being written.
+template <class Fn>
+void when_no_checkpoint_runs(Fn&& fn) {
+  for (backoff wait;; wait.once_or_yield()) {
+    try {
+      fn();
+      return;
+    } catch (const std::system_error& error) {
+      if (error.code() != std::errc::operation_in_progress) throw;
+    }
+  }
+}
+
+}  // namespace
 
 storage::storage(std::unique_ptr<log_directory> directory, const storage_options& options,
                  commit_clock& clock, std::span<table_base* const> tables,
@@ -92,12 +110,44 @@ void storage::declare(table_base& made) {
 std::uint64_t storage::note_state(const table_base& changed) {
   if (!catalog_) return clock_.now();
   redo_log::commit entry(*catalog_);
-  entry.upsert(catalog_table, changed.name(), describe_for_catalog(changed));
+  entry.upsert(catalog_table, changed.catalog_name(), describe_for_catalog(changed));
   entry.seal();
   const commit_clock::commit_phase phase(clock_);
   const std::uint64_t group = clock_.now();
   entry.keep(commit_stamp(group, 0));
   return group;
+}
+
+void storage::change_places(table_base& from, table_base& to, const table_list& tables) {
+  if (!log_) {
+    from.set_apart(true);
+    to.set_apart(false);
+    return;
+  }
+  // Recovery from the next checkpoint on must not see the entry that declared the table.
+  log_for("change_table()").wait_durable(clock_.now());
+  const auto newest = [&] {
+    const std::vector<std::uint64_t> all = numbers_in(*directory_, file_kind::checkpoint);
+    return all.empty() ? 0 : all.back();
+  };
+  const std::uint64_t former = newest();
+  when_no_checkpoint_runs([&] {
+    const checkpoint_pause no_checkpoint(*log_);
+    from.set_apart(true);
+    to.set_apart(false);
+    columns_changed_in_.store(log_->durable_group());
+  });
+  try {
+    when_no_checkpoint_runs([&] { checkpoint(tables); });
+  } catch (...) {
+    if (newest() != former) throw;
+    when_no_checkpoint_runs([&] {
+      const checkpoint_pause no_checkpoint(*log_);
+      from.set_apart(false);
+      to.set_apart(true);
+    });
+    throw;
+  }
 }
 
 finished_checkpoint storage::checkpoint(const table_list& tables) {
@@ -132,9 +182,11 @@ void storage::write_all(checkpoint_writer& to, const table_list& tables) {
   std::vector<table_base*> all = tables();
   std::erase_if(all, [](const table_base* one) { return one->is_abandoned(); });
   for (const table_base* const one : all)
-    to.add_row(catalog_table, one->name(), describe_for_catalog(*one),
+    to.add_row(catalog_table, one->catalog_name(), describe_for_catalog(*one),
                commit_stamp(one->declared_in(), 0).word());
-  for (table_base* const one : all) one->write_rows(to);
+  for (table_base* const one : all) {
+    if (!one->is_apart()) one->write_rows(to);
+  }
 }
 
 finished_checkpoint storage::backup(const std::string& directory, const table_list& tables) {
@@ -170,7 +222,7 @@ std::uint64_t storage::update_backup(std::unique_ptr<log_directory> of) {
   const checkpoint_pause no_file_goes(log);
   turn = {};
   log.wait_durable(clock_.now());
-  return update_copy(*directory_, log.durable_group(), *of);
+  return update_copy(*directory_, log.durable_group(), *of, columns_changed_in_.load());
 }
 
 automatic_checkpoints::found_files storage::sizes_of_files() {

@@ -176,6 +176,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -194,6 +195,7 @@
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/sync/parking.hpp"
 #include "elidex/internal/tree/ordered_tree.hpp"
+#include "elidex/internal/txn/column_change.hpp"
 #include "elidex/internal/txn/commit_protocols.hpp"
 #include "elidex/internal/txn/dbx_locking_commit.hpp"
 #include "elidex/internal/txn/errors.hpp"
@@ -379,6 +381,48 @@ class basic_database {
     return find<schema_table<Key>>(name);
   }
 
+  // Changes the columns of a table while other threads use it, and returns the table with the new
+  // columns. Its rows are of type Row, which has registered members (ELIDEX_ROW). `since` explains
+  // the differences, as for create_table().
+  //
+  //   auto& now = db.change_table<account_2>(accounts, db::schema_change().add("country", "FI"));
+  //
+  // Until the change is complete, transactions use `from`. Transactions that begin at its end wait
+  // until those that are running have ended. From then on transactions that use `from` throw
+  // schema_mismatch, and find_table() returns the new table. A snapshot that began before reads
+  // `from`, a later one the new table; the other one throws schema_mismatch.
+  // With a directory, change_table() writes a checkpoint. After a crash the directory has either
+  // the former columns and rows or the new ones. At its next start the program creates the table
+  // with the new columns and passes `since`: open() then accepts both.
+  // Followers end, as after a change by open(). update_backup() refuses earlier backups.
+  // The calling thread must not be in a transaction or snapshot. A function of transact() must not
+  // wait for another transaction to begin. A second call waits for the first. change_table()
+  // returns when all snapshots have ended that began before the change was complete.
+  // Complexity: O(n log n) for n rows. The table needs the memory of both during the change.
+  // Errors: the table is as before if it throws one of these:
+  //   schema_mismatch    `since` does not explain a difference, or `from` was replaced before, or
+  //                      its rows are of a type without registered members
+  //   std::logic_error   in a transaction of the calling thread, after follow(), or for a table of
+  //                      another database or with indexes: drop them before, and add them after
+  //   row_too_large, std::out_of_range
+  //                      a row or a value of add() does not fit. If a row does not fit, a
+  //                      transaction that writes it may throw row_too_large until then
+  //   std::system_error  an error of the system during the checkpoint, or the log failed. If the
+  //                      directory may have the new columns by then, transactions keep writing
+  //                      both tables, and a later change_table() throws std::logic_error
+  template <class Row, class From>
+  table<typename From::key_type, Row>& change_table(From& from, db::schema_change since = {}) {
+    static_assert(internal::registered_row<Row>,
+                  "change_table() needs a row type that ELIDEX_ROW has registered");
+    return change<table<typename From::key_type, Row>>(from, std::move(since));
+  }
+  // The same, for rows with a schema that is known only at run time.
+  template <class From>
+  schema_table<typename From::key_type>& change_table(From& from, const db::schema& columns,
+                                                      db::schema_change since = {}) {
+    return change<schema_table<typename From::key_type>>(from, std::move(since), columns);
+  }
+
   // Makes open() drop a table or an index, if the directory has it. open() then writes a checkpoint
   // without it. The call may stay in the program, so the name cannot be used again: create_table()
   // throws schema_mismatch for it. Throws std::logic_error after open(), and schema_mismatch if the
@@ -408,7 +452,7 @@ class basic_database {
   template <class Fn>
   void for_each_schema_table(Fn&& fn) {
     for (internal::table_base* const one : listed_tables()) {
-      if (one->is_abandoned()) continue;
+      if (one->is_abandoned() || !is_current(*one)) continue;
       for_each_key_type([&]<class Key>(std::type_identity<Key>) {
         if (auto* const found = dynamic_cast<schema_table<Key>*>(one)) fn(*found);
       });
@@ -586,12 +630,17 @@ class basic_database {
   auto transact(const db::transact_options& options, Fn&& fn) {
     using result = std::remove_cvref_t<std::invoke_result_t<Fn&, transaction&>>;
     const borrowed_memory memory(*this);
+    const change_of_columns* held_back_by = nullptr;
     for (internal::backoff wait;; wait.once()) {
+      if (held_back_by != nullptr) memory.let_pass(*std::exchange(held_back_by, nullptr));
       std::conditional_t<std::is_void_v<result>, std::monostate, std::optional<result>> kept;
       std::uint64_t group = 0;
       check_may_run(options);
       {
         transaction t = begin(memory.notes(), options);
+        held_back_by = holding_back();
+        if (held_back_by != nullptr) [[unlikely]]
+          continue;
         if (memory.log() != nullptr) access::context(t).log_with(*memory.log());
         try {
           if constexpr (std::is_void_v<result>) {
@@ -688,6 +737,7 @@ class basic_database {
   enum class use : std::uint8_t { everything, snapshots, none };
 
   using access = internal::transaction_access;
+  using change_of_columns = internal::running_change<transaction>;
   friend struct internal::index_access;
   // False if the policy has its own transactions, with locks.
   static constexpr bool is_optimistic = std::is_same_v<transaction, db::transaction>;
@@ -734,6 +784,15 @@ class basic_database {
       step();
       internal::wake_waiters(&mine_.runs);
     }
+    // Waits as a thread without a transaction. To be called between two.
+    void let_pass(const change_of_columns& change) const noexcept {
+      step();
+      internal::wake_waiters(&mine_.runs);
+      change.wait();
+      step();
+      // As in the constructor.
+      if constexpr (!is_optimistic) std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
     borrowed_memory(const borrowed_memory&) = delete;
     borrowed_memory& operator=(const borrowed_memory&) = delete;
     typename transaction::memory& notes() const noexcept { return *mine_.notes; }
@@ -741,7 +800,7 @@ class basic_database {
     internal::redo_log::worker* log() const noexcept { return mine_.log ? &*mine_.log : nullptr; }
 
    private:
-    void step() noexcept {
+    void step() const noexcept {
       // relaxed load: the thread's own. release: pairs with the acquire in wait_for_transactions().
       mine_.runs.store(mine_.runs.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     }
@@ -762,7 +821,9 @@ class basic_database {
   }
   // Returns when all transactions have ended that may not have seen what the caller wrote before
   // the call. The caller is not in a transaction.
-  void wait_for_transactions() const {
+  void wait_for_transactions() const { static_cast<void>(transactions_end_before(no_deadline)); }
+  // The same until a deadline. Returns false if they have not ended by then.
+  bool transactions_end_before(std::chrono::steady_clock::time_point deadline) const {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     const std::uint32_t slots = internal::thread_slots_made();
     for (std::uint32_t i = 0; i < slots; ++i) {
@@ -776,8 +837,15 @@ class basic_database {
         continue;
       const auto runs = [&] { return one->runs.load(std::memory_order_acquire) == seen; };
       internal::backoff wait;
-      if (runs()) internal::wait_while<internal::looks::often>(&one->runs, runs, wait);
+      if (deadline == no_deadline) {
+        if (runs()) internal::wait_while<internal::looks::often>(&one->runs, runs, wait);
+        continue;
+      }
+      for (; runs(); wait.once_or_yield()) {
+        if (std::chrono::steady_clock::now() >= deadline) return false;
+      }
     }
+    return true;
   }
 
   [[noreturn]] static void refuse_transaction(use now) {
@@ -852,14 +920,15 @@ class basic_database {
 
   template <class Table, class... More>
   Table& add(std::string name, const More&... more) {
-    return add_as<Table>(false, std::move(name), more...);
+    return add_as<Table>(made_as::table, std::move(name), more...);
   }
+  enum class made_as : std::uint8_t { table, unfinished_index, next_of_its_name };
   template <class Table, class... More>
-  Table& add_as(bool unfinished, std::string name, const More&... more) {
+  Table& add_as(made_as what, std::string name, const More&... more) {
     if (log_ != nullptr) log_->check_process();
     const std::lock_guard guard(tables_mutex_);
     for (const auto& one : tables_) {
-      if (one->name() == name)
+      if (what != made_as::next_of_its_name && one->name() == name)
         throw db::schema_mismatch(name + ": table exists (expected an unused name)");
     }
     if (std::find(dropped_.begin(), dropped_.end(), name) != dropped_.end())
@@ -868,7 +937,8 @@ class basic_database {
                                         locking_of(static_cast<std::uint32_t>(tables_.size())));
     Table& result = *made;
     result.set_owner(this);
-    result.set_unfinished(unfinished);
+    result.set_unfinished(what == made_as::unfinished_index);
+    if (what == made_as::next_of_its_name) result.be_next();
     tables_.reserve(tables_.size() + 1);
     // A checkpoint that does not have the table must begin before the log declares the table.
     const std::lock_guard publishing(published_mutex_);
@@ -901,17 +971,153 @@ class basic_database {
       throw db::schema_mismatch(said.name + ": keys of a type that this program does not have");
     return made;
   }
+  // --- change_table(), explained in column_change.hpp
+
+  const change_of_columns* holding_back() const noexcept {
+    const change_of_columns* const change = change_.load();
+    return change != nullptr && change->holds_back() ? change : nullptr;
+  }
+  template <class To, class From, class... Made>
+  To& change(From& from, db::schema_change since, const Made&... made) {
+    check_not_in_transaction("change_table()");
+    check_does_not_follow("change_table()");
+    const std::lock_guard one_at_a_time(changing_);
+    if (change_.load() != nullptr)
+      throw std::logic_error(
+          "elidex::database: change_table() after one that failed in its checkpoint (expected: "
+          "close() and open())");
+    const changing_table changing(*this, from);
+    const std::optional<db::schema> before = from.columns_of_rows();
+    if (!before)
+      throw db::schema_mismatch(from.name() +
+                                ": rows without registered members (expected ELIDEX_ROW)");
+    const internal::row_conversion conversion(*before, columns_after<To>(made...), since);
+    static_cast<void>(conversion.converted(db::row(*before).words()));  // the values of add() fit
+    To& to = add_as<To>(made_as::next_of_its_name, from.name(), made...);
+    using running = internal::column_change<transaction, From, To>;
+    running* change = nullptr;
+    try {
+      changes_.push_back(std::make_unique<running>(from, to, conversion));
+      change = static_cast<running*>(changes_.back().get());
+      change_.store(change);
+      wait_for_transactions();
+      std::optional<typename From::key_type> done;
+      do {
+        done = transact([&](auto& t) { return change->copy_some(t, done); });
+      } while (done);
+      if (storage_) storage_->change_places(from, to, [this] { return listed_tables(); });
+      hold_back_all(*change);
+      note_replaced(from);
+    } catch (...) {
+      if (change != nullptr) change->resume();
+      // The directory has the new table, or may have it. So both must be written on.
+      if (from.is_apart()) throw;
+      give_up(to);
+      clear<running>(to);
+      throw;
+    }
+    const std::uint64_t group = replace(from, to);
+    change->resume();
+    wait_for_snapshots_before(group);
+    clear<running>(from);
+    return to;
+  }
+  // Marks the table as one whose columns are being changed.
+  class changing_table {
+   public:
+    changing_table(basic_database& in, internal::table_base& table) : in_(in), table_(table) {
+      const std::lock_guard guard(in_.tables_mutex_);
+      table_.check_owner(&in_);
+      if (table_.indexes() != 0)
+        throw std::logic_error(table_.name() +
+                               ": change_table() of a table with indexes (expected: drop_index() "
+                               "before, add_index() afterwards)");
+      table_.is_changing() = true;
+    }
+    ~changing_table() {
+      const std::lock_guard guard(in_.tables_mutex_);
+      table_.is_changing() = false;
+    }
+    changing_table(const changing_table&) = delete;
+    changing_table& operator=(const changing_table&) = delete;
+
+   private:
+    basic_database& in_;
+    internal::table_base& table_;
+  };
+  template <class To>
+  static db::schema columns_after() {
+    return *To("", internal::row_locking()).columns_of_rows();
+  }
+  template <class To>
+  static db::schema columns_after(const db::schema& columns) {
+    return columns;
+  }
+  void give_up(internal::table_base& made) {
+    change_.store(nullptr);
+    wait_for_transactions();
+    const std::lock_guard guard(tables_mutex_);
+    made.be_former();
+  }
+  // Tells those who read the log. Called while no transaction runs, so before the first commit that
+  // writes the new table only.
+  void note_replaced(const internal::table_base& former) {
+    const std::lock_guard guard(tables_mutex_);
+    if (storage_) storage_->note_state(former);
+  }
+  // Returns when no transaction runs. Those that begin wait for change.resume(). It lets them pass
+  // now and then: a transaction that takes long must not stop all others, and may wait for one.
+  void hold_back_all(change_of_columns& change) {
+    constexpr std::chrono::milliseconds patience_max{500};
+    for (std::chrono::milliseconds patience{5};; patience = std::min(2 * patience, patience_max)) {
+      change.hold_back();
+      if (transactions_end_before(std::chrono::steady_clock::now() + patience)) return;
+      change.resume();
+      std::this_thread::sleep_for(patience);
+    }
+  }
+  // Called while no transaction runs. Returns the first group of which a snapshot needs the new
+  // table.
+  std::uint64_t replace(internal::table_base& from, internal::table_base& to) noexcept {
+    const std::lock_guard guard(tables_mutex_);
+    const std::uint64_t group = clock_.advance();
+    internal::table_base::replace(from, to, group);
+    change_.store(nullptr);
+    return group;
+  }
+  void wait_for_snapshots_before(std::uint64_t group) {
+    for (internal::backoff wait;; wait.once_or_yield()) {
+      clock_.advance();
+      clock_.move_horizon();
+      if (clock_.horizon() >= group) return;
+      if (wait.is_spent()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  // Frees the rows of a table that nobody uses.
+  template <class Running, class Table>
+  void clear(Table& gone) {
+    std::optional<typename Table::key_type> next;
+    do {
+      next = Running::clear_some(gone, next);
+      collect();
+    } while (next);
+  }
+
   template <class Table>
   Table& find(std::string_view name) {
     const std::lock_guard guard(tables_mutex_);
     for (const auto& one : tables_) {
-      if (one->name() != name) continue;
+      if (one->name() != name || one->standing() != internal::table_base::role::current) continue;
       if (auto* const found = dynamic_cast<Table*>(one.get())) return *found;
       throw db::schema_mismatch(
           std::string(name) + ": keys or rows have other types (expected those of create_table())");
     }
     throw db::unknown_table(std::string(name) +
                             ": no such table (expected a name given to create_table())");
+  }
+  bool is_current(const internal::table_base& one) {
+    const std::lock_guard guard(tables_mutex_);
+    return one.standing() == internal::table_base::role::current;
   }
   std::vector<internal::table_base*> listed_tables() {
     const std::lock_guard guard(tables_mutex_);
@@ -964,6 +1170,8 @@ class basic_database {
 
   // Returns false if the function must run again.
   bool commits(transaction& t) {
+    if (const change_of_columns* const change = change_.load(); change != nullptr) [[unlikely]]
+      change->copy_writes(t);
     if (commit(t) == internal::commit_result::conflict) {
       roll_back(t);
       conflicts_.add(1);
@@ -1035,6 +1243,10 @@ class basic_database {
   internal::redo_log* log_ = nullptr;  // storage_'s
   std::unique_ptr<internal::following> following_;
   std::mutex catching_up_;
+  std::atomic<const change_of_columns*> change_{nullptr};  // the running one
+  std::mutex changing_;
+  // Ended ones stay: a transaction may still be leaving wait().
+  std::vector<std::unique_ptr<change_of_columns>> changes_;  // under changing_
   use use_ = use::everything;
   std::atomic<std::size_t> erased_{0};
   internal::rare_counter commits_;

@@ -235,9 +235,12 @@ def verified(flags, requests):
         there, again = stored.all_of(requests), repeated(requests, flags.seed)
     # Each with a load of its own, so that it is not the stored run's way that is repeated.
     now = ask_all(flags.worker, again, flags.jobs)
-    differ = [name_of(again[key]) for key in again if now[key] != there[key]]
+    differ = [key for key in again if now[key] != there[key]]
+    apart = [100 * abs(now[key]["cycles"] / there[key]["cycles"] - 1) for key in differ
+             if there[key].get("cycles") and "cycles" in now[key]]
     return there, {"seed": flags.seed, "runs": len(there), "repeated": len(again),
-                   "differ": differ, "stored_by": stored.program,
+                   "differ": [name_of(again[key]) for key in differ],
+                   "cycles_apart_pct": max(apart, default=None), "stored_by": stored.program,
                    "repeated_by": content(files_of(flags))}
 
 
@@ -248,7 +251,9 @@ def told_of_verified(found):
     differ = found["differ"]
     if not differ:
         return text + "all are equal\n"
-    return text + f"{len(differ)} differ: {'; '.join(differ[:5])}{' ...' * (len(differ) > 5)}\n"
+    apart = found["cycles_apart_pct"]
+    far = "" if apart is None else f", by up to {apart:.2g} % of their cycles"
+    return text + f"{len(differ)} differ{far}: {'; '.join(differ[:5])}{' ...' * (len(differ) > 5)}\n"
 
 
 def run(flags):

@@ -259,6 +259,13 @@ class Command(CommandCase):
         self.assertEqual(status, 1)
         self.assertRegex(out, rf"another program stored them; {again} differ: S-3")
 
+    def test_verified_says_how_far_cycles_are_apart(self):
+        found = {"repeated": 3, "runs": 30, "seed": 1, "stored_by": "a", "repeated_by": "b",
+                 "differ": ["x", "y"], "cycles_apart_pct": 0.123}
+        self.assertTrue(repro.told_of_verified(found).endswith("another program stored them; 2 differ, by up to 0.12 % of their cycles: x; y\n"))
+        found["cycles_apart_pct"] = None
+        self.assertTrue(repro.told_of_verified(found).endswith("2 differ: x; y\n"))
+
     def test_what_cannot_be_verified_is_refused(self):
         file = Path(self.directory.name) / "answers.jsonl"
         self.assertEqual(self.run_it("S-3.8", "--answers", str(file))[0], 0)

@@ -60,8 +60,11 @@ void remove_copy(log_directory& from) noexcept;
 // Adds to a copy of the log what the log has gained since, up to `group`, which must be durable: a
 // power failure may remove later groups from the log. Returns the number of bytes. Throws
 // std::system_error (invalid_argument) and changes nothing if `to` is not a copy of the log, was
-// changed since, or is so old that the log has removed what it lacks.
-std::uint64_t update_copy(log_directory& from, std::uint64_t group, log_directory& to);
+// changed since, or is so old that the log has removed what it lacks. The same if the copy's
+// checkpoint began before or in `columns_changed_in`: the log does not describe that change
+// (column_change.hpp).
+std::uint64_t update_copy(log_directory& from, std::uint64_t group, log_directory& to,
+                          std::uint64_t columns_changed_in = 0);
 
 // A file from which a directory's states can be restored.
 struct kept_file {

@@ -43,7 +43,8 @@ struct table_description {
   std::string name;
   std::size_t row_bytes = 0;  // 0: rows vary in length
   key_type_info key{};
-  bool is_unfinished = false;  // table_base::is_unfinished()
+  bool is_unfinished = false;  // table_base::is_unfinished(), or the next one
+  bool is_apart = false;       // table_base::is_apart()
   std::string schema_text;
 };
 

@@ -40,6 +40,7 @@
 // of the files.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -106,6 +107,10 @@ class storage {
   // Logs the table's row of the catalog, also when the table is now finished, or unfinished. As
   // declare(), one at a time. Returns the entry's commit group.
   std::uint64_t note_state(const table_base& changed);
+  // Writes a checkpoint that has the table `to` under the name of both, and not `from`
+  // (column_change.hpp). Later ones have the same. Without a log nothing is written. Throws
+  // std::system_error; then from.is_apart() says whether the directory may have `to` by then.
+  void change_places(table_base& from, table_base& to, const table_list& tables);
   // Writes all rows, while transactions run. It calls `tables` after the checkpoint has begun: a
   // table that is declared later is in the log that is kept. Throws std::system_error
   // (operation_not_supported) with level none.
@@ -144,6 +149,8 @@ class storage {
   std::optional<redo_log> log_;
   std::optional<redo_log::worker> catalog_;
   std::optional<automatic_checkpoints> automatic_;
+  // A backup whose checkpoint is older lacks the changes of columns since.
+  std::atomic<std::uint64_t> columns_changed_in_{0};
   // Shared by callers of checkpoint() and backup(), so that close() waits for them.
   std::shared_mutex closing_;
 };

@@ -105,7 +105,7 @@ struct index_access {
   // Creates an unfinished table.
   template <class Table, class Database>
   static Table& create(Database& db, std::string name) {
-    return db.template add_as<Table>(true, std::move(name));
+    return db.template add_as<Table>(Database::made_as::unfinished_index, std::move(name));
   }
   template <class Database>
   static void set_unfinished(Database& db, table_base& entries, bool is) {
@@ -117,6 +117,15 @@ struct index_access {
       entries.set_unfinished(!is);
       throw;
     }
+  }
+  // Counts the indexes of a table: one more or one less. Throws std::logic_error for one more while
+  // the table's columns are being changed.
+  template <class Database>
+  static void count_index(Database& db, table_base& of, int more) {
+    const std::lock_guard guard(db.tables_mutex_);
+    if (more > 0 && of.is_changing())
+      throw std::logic_error(of.name() + ": add_index() while change_table() changes the columns");
+    of.indexes() += more;
   }
   template <class Database>
   static void wait_for_transactions(const Database& db) {
@@ -205,6 +214,7 @@ class indexed_table {
     index_access::set_unfinished(db_, *dropped.entries, true);
     take_off(dropped);
     dropped_.push_back(dropped.entries);
+    index_access::count_index(db_, table_, -1);
     erase_entries(*dropped.entries);
   }
 
@@ -314,6 +324,16 @@ class indexed_table {
   index_of<Value> add(std::string name, Fn value_of, bool unique) {
     index_access::check_may_change(db_, "add_index()");
     const std::lock_guard guard(changing_);
+    index_access::count_index(db_, table_, 1);
+    try {
+      return add_counted<Value>(std::move(name), std::move(value_of), unique);
+    } catch (...) {
+      index_access::count_index(db_, table_, -1);
+      throw;
+    }
+  }
+  template <class Value, class Fn>
+  index_of<Value> add_counted(std::string name, Fn value_of, bool unique) {
     const bool is_new = index_access::is_new(db_);
     dropped_.reserve(dropped_.size() + 1);
     index_table& entries = is_new ? db_.template create_table<std::string, entry>(std::move(name))

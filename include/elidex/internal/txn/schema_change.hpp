@@ -8,6 +8,7 @@
 // open() converts the rows and writes a checkpoint before it returns. After a crash the directory
 // is either unchanged or completely converted. open() applies a change only to a directory that
 // needs it. So the changes of several versions may stay in the program.
+// database::change_table() applies a change while transactions run.
 //
 // open() accepts these differences without a change: another order of columns, a new column that is
 // nullable (it is null), a column that became nullable, and a column whose new type has all values
@@ -83,10 +84,10 @@ class row_conversion {
   // Throws schema_mismatch, with a reason, if the change does not explain all differences.
   row_conversion(const schema& from, const schema& to, const schema_change& change);
 
-  // Returns the row's words in the new schema. They are valid until the next call. Throws
-  // schema_mismatch, row_too_large or std::out_of_range if the value of add() does not fit its
-  // column.
-  std::span<const std::uint64_t> operator()(std::span<const std::uint64_t> before);
+  // Returns the row in the new schema. Throws schema_mismatch, row_too_large or std::out_of_range
+  // if the value of add() does not fit its column. Any number of threads may call it.
+  row converted(std::span<const std::uint64_t> before) const;
+  const schema& from() const noexcept { return from_; }
 
  private:
   struct column {
@@ -94,13 +95,12 @@ class row_conversion {
     std::string to;
     column_type from_type;
   };
-  void copy(const row& from, const column& which);
+  void copy(const row& from, const column& which, row& to) const;
 
   const schema from_;
   const schema to_;
   std::vector<column> copied_;
   std::vector<std::function<void(row&)>> set_;
-  row made_;
 };
 
 }  // namespace elidex::internal

@@ -7,8 +7,9 @@
 // Complexity: O(log n) for one key of a table of n rows, and a copy of the row. A scan adds O(1)
 // for each row. Both also step over the versions that are newer than the snapshot. Memory is not
 // reclaimed while the function of a scan runs.
-// Errors: std::logic_error for a table of another database, std::bad_alloc, and what Key and the
-// caller's functions throw.
+// Errors: std::logic_error for a table of another database, schema_mismatch for one whose columns
+// were changed since or before (column_change.hpp), std::bad_alloc, and what Key and the caller's
+// functions throw.
 //
 // Implementation notes
 // It reads the versions of its commit group (commit_clock.hpp) and notes nothing. While it lives,
@@ -39,7 +40,7 @@ class snapshot_transaction : public table_scans<snapshot_transaction> {
   // Returns a copy of the row, or std::nullopt.
   template <class Table, class Key>
   std::optional<typename Table::row_type> get(const Table& table, const Key& key) {
-    table.check_owner(database_);
+    table.check_snapshot(database_, snapshot_.group());
     const epoch_pin pinned;
     const record* const found = table.find(key_words<typename Table::key_type>::argument_of(key));
     return found == nullptr ? std::nullopt : read(table, *found);
@@ -56,7 +57,7 @@ class snapshot_transaction : public table_scans<snapshot_transaction> {
 
   template <class Table, class Fn>
   void scan_range(const Table& table, const typename Table::range& which, Fn& fn) {
-    table.check_owner(database_);
+    table.check_snapshot(database_, snapshot_.group());
     const epoch_pin pinned;
     table.walk(which, [&](const record* one) {
       const std::optional<const typename Table::row_type> row = read(table, *one);
@@ -67,7 +68,7 @@ class snapshot_transaction : public table_scans<snapshot_transaction> {
   }
   template <class Table, class Fn>
   void get_all(const Table& table, std::span<const typename Table::key_argument> keys, Fn&& fn) {
-    table.check_owner(database_);
+    table.check_snapshot(database_, snapshot_.group());
     const epoch_pin pinned;
     const auto found = table.find_all(keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {

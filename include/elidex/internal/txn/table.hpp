@@ -170,13 +170,59 @@ class table_base {
   void set_declared_in(std::uint64_t group) noexcept { declared_in_ = group; }
   // The address of the database that made the table, or null for a table without a database. Set
   // before transactions use the table.
-  const void* owner() const noexcept { return owner_; }
-  void set_owner(const void* database) noexcept { owner_ = database; }
-  // Throws std::logic_error if another database made the table.
-  void check_owner(const void* database) const {
-    if (owner_ != database) [[unlikely]]
-      refuse_other_database();
+  void set_owner(const void* database) noexcept {
+    owner_ = database;
+    writer_.store(database);
   }
+  // Throws std::logic_error if another database made the table, or schema_mismatch if
+  // change_table() has replaced it.
+  void check_owner(const void* database) const {
+    // relaxed, here and in check_snapshot(): no transaction runs while they change, and the next
+    // ones are ordered behind that (basic_database::change_table()). A snapshot may read the
+    // former values: it then belongs to one of the groups for which they hold.
+    if (writer_.load(std::memory_order_relaxed) != database) [[unlikely]]
+      refuse(database);
+  }
+  // The same for a snapshot of a commit group: schema_mismatch if the table got its rows later, or
+  // was replaced before.
+  void check_snapshot(const void* database, std::uint64_t group) const {
+    // relaxed: as above.
+    if (owner_ != database || group < first_group_.load(std::memory_order_relaxed) ||
+        group >= end_group_.load(std::memory_order_relaxed)) [[unlikely]]
+      refuse(database);
+  }
+  // Where the table stands in a change of columns (column_change.hpp). Only the current table of a
+  // name is found by it. Under the database's mutex.
+  enum class role : std::uint8_t { current, next, former };
+  role standing() const noexcept { return role_; }
+  void be_next() noexcept {
+    role_ = role::next;
+    apart_.store(true);
+    first_group_.store(std::numeric_limits<std::uint64_t>::max());
+  }
+  // All that is committed in `group` and later is in the next table only.
+  static void replace(table_base& former, table_base& next, std::uint64_t group) noexcept {
+    former.be_former();
+    former.end_group_.store(group);
+    next.role_ = role::current;
+    next.first_group_.store(group - 1);
+  }
+  void be_former() noexcept {
+    role_ = role::former;
+    writer_.store(&writer_);  // no database
+  }
+  // How many indexes the table has, and whether its columns are being changed. Under the database's
+  // mutex.
+  int& indexes() noexcept { return indexes_; }
+  bool& is_changing() noexcept { return is_changing_; }
+  // Whether the directory has the table under catalog_name() instead of its name, and none of its
+  // rows.
+  bool is_apart() const noexcept { return apart_.load(); }
+  void set_apart(bool is) noexcept { apart_.store(is); }
+  static std::string mark_of_apart(std::uint32_t number) {
+    return " (table " + std::to_string(number) + ")";
+  }
+  std::string catalog_name() const { return is_apart() ? name_ + mark_of_apart(id_) : name_; }
   std::size_t row_bytes() const noexcept { return row_bytes_; }
   bool rows_vary() const noexcept { return row_bytes_ == varying; }
   // Empty if the rows are of a C++ type without registered members.
@@ -360,7 +406,7 @@ class table_base {
     std::uint64_t epoch;  // an epoch at or after the change to it (internal/memory/epoch.hpp)
   };
 
-  [[noreturn]] void refuse_other_database() const;
+  [[noreturn]] void refuse(const void* database) const;
 
   void keep_absent(std::vector<absent_record> more) noexcept {
     const std::lock_guard guard(absent_mutex_);
@@ -386,6 +432,13 @@ class table_base {
   bool abandoned_ = false;
   const std::size_t row_bytes_;
   const void* owner_ = nullptr;
+  std::atomic<const void*> writer_{nullptr};  // the owner, while transactions may use the table
+  std::atomic<std::uint64_t> first_group_{0};
+  std::atomic<std::uint64_t> end_group_{std::numeric_limits<std::uint64_t>::max()};
+  std::atomic<bool> apart_{false};
+  role role_ = role::current;
+  bool is_changing_ = false;
+  int indexes_ = 0;
   schema_change changes_;
   const row_locking locking_;
   record_memory memory_;

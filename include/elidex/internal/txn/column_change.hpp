@@ -1,0 +1,185 @@
+// Changes the columns of a table while transactions run (database::change_table()).
+//
+// Thread-safety: copy_writes() and the functions of pausing, from any thread. The others belong to
+// the thread that changes the table.
+// Errors: those of the transaction and of the conversion (schema_change.hpp), and std::bad_alloc.
+//
+// Implementation notes
+// The rows with the new columns are a table of their own, which no program has until the end.
+//   1. From now on, each transaction that commits writes its rows of the former table to the new
+//      one, too, converted (copy_writes()).
+//   2. When all transactions have ended that may have begun before 1, other transactions copy the
+//      rows, some at a time (copy_some()).
+//   3. In a directory a checkpoint stores the new rows under the table's name, and leaves out the
+//      former ones.
+//   4. Transactions that begin are held back, and the others end. Then the name means the new
+//      table, and transactions may no longer use the former one. Nothing else is held back.
+//
+// Why the tables have the same rows from 2 on: a row is written together with its copy, or copied
+// in a transaction that has read it. If a row changes between the copier's read and its commit, the
+// copier's transaction fails validation and runs again. If a row changes before that read, both
+// tables have the new row. If a row is erased that has no copy yet, the eraser inserts a copy and
+// erases it: below serializable its commit would not detect that the copier inserts one in between.
+// So one of the two transactions fails.
+//
+// Why a transaction sees one of the tables: no transaction runs at 4. A snapshot that began before
+// 4 may read the former table, and one that began after 4 the new one. The commit group of 4
+// separates the two (table_base::check_snapshot()).
+//
+// Until 3 the directory has the former table, and from 3 on the new one. Between 3 and 4 both are
+// written, so that each is whole. The directory calls the other one "NAME (table NUMBER)" and
+// unfinished. Recovery skips it. A later checkpoint cannot lose the change: the tables change
+// places in the catalog while no checkpoint is being written, and the one of 3 begins after that.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "elidex/bounds.hpp"
+#include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/memory/fork_generation.hpp"
+#include "elidex/internal/sync/parking.hpp"
+#include "elidex/internal/txn/errors.hpp"
+#include "elidex/internal/txn/record.hpp"
+#include "elidex/internal/txn/schema_change.hpp"
+#include "elidex/internal/txn/transaction_context.hpp"
+
+namespace elidex::internal {
+
+// What a transaction needs of a change that is running.
+template <class Transaction>
+class running_change {
+ public:
+  virtual ~running_change() = default;
+  // Writes to the new table what the transaction writes to the former one. To be called before the
+  // commit.
+  virtual void copy_writes(Transaction& t) const = 0;
+
+  // Whether a transaction that has just begun must end and wait.
+  bool holds_back() const noexcept {
+    // In a child of fork() nobody ends the pause.
+    return paused_.load() && generation_.load() == fork_generation();
+  }
+  void wait() const noexcept {
+    if (holds_back()) wait_while<looks::seldom>(&paused_, [this] { return holds_back(); });
+  }
+  void hold_back() noexcept {
+    generation_.store(fork_generation());
+    paused_.store(true);
+  }
+  void resume() noexcept {
+    paused_.store(false);
+    wake_waiters(&paused_);
+  }
+
+ private:
+  std::atomic<std::uint64_t> generation_{0};
+  std::atomic<bool> paused_{false};
+};
+
+template <class Transaction, class From, class To>
+class column_change final : public running_change<Transaction> {
+ public:
+  using key_type = typename From::key_type;
+  using key_argument = typename From::key_argument;
+
+  column_change(From& from, To& to, const row_conversion& conversion)
+      : from_(from), to_(to), conversion_(conversion) {}
+
+  void copy_writes(Transaction& t) const override {
+    struct change {
+      const record* of;
+      std::span<const std::uint64_t> words;
+    };
+    std::vector<change> changes;  // because writing appends to writes()
+    for (const transaction_context::write& one : transaction_access::context(t).writes()) {
+      if (one.of == &from_) changes.push_back({one.row, one.words});
+    }
+    for (const change& one : changes) {
+      const key_argument key = key_words<key_type>::of(one.of->key());
+      if (one.words.empty()) {
+        erase_copy(t, key);
+      } else {
+        t.upsert(to_, key, converted(one.words));
+      }
+    }
+  }
+
+  // Copies some rows behind the key `done`. Returns the last of these rows' keys, or no value if
+  // there were none.
+  std::optional<key_type> copy_some(Transaction& t, const std::optional<key_type>& done) const {
+    struct seen_row {
+      key_type key;
+      std::vector<std::uint64_t> words;
+    };
+    std::vector<seen_row> rows;
+    const auto keep = [&](key_argument key, const typename From::row_type& row) {
+      std::vector<std::uint64_t> words(from_.word_count(row));
+      from_.write_words(row, words);
+      rows.push_back({key_type(key), std::move(words)});
+      return rows.size() < rows_per_step;
+    };
+    if (done) {
+      t.scan(from_, above(*done), keep);
+    } else {
+      t.scan(from_, all, keep);
+    }
+    for (const seen_row& one : rows) {
+      if (!t.get(to_, one.key)) t.insert(to_, one.key, converted(one.words));
+    }
+    return rows.empty() ? std::nullopt : std::optional(std::move(rows.back().key));
+  }
+
+  // Erases some rows of a table that no transaction and no snapshot uses, from the key `next` on.
+  // Returns the key at which to continue, or no value at the table's end.
+  template <class Table>
+  static std::optional<key_type> clear_some(Table& gone, const std::optional<key_type>& next) {
+    const epoch_pin pinned;
+    std::optional<key_type> rest;
+    std::size_t rows = 0;
+    gone.walk(next ? key_argument(*next) : key_argument(key_words<key_type>::least()),
+              [&](record* one) {
+                if (rows++ == rows_per_clearing) {
+                  rest.emplace(key_words<key_type>::of(one->key()));
+                  return false;
+                }
+                if (one->stamp().absent()) return true;
+                one->unlock(one->lock().as_absent());
+                gone.note_absent(*one);
+                return true;
+              });
+    return rest;
+  }
+
+ private:
+  // Chosen: so short that it rarely collides with writers, so long that its commit does not matter.
+  static constexpr std::size_t rows_per_step = 64;
+  // Chosen: a collection unlinks so many in some milliseconds.
+  static constexpr std::size_t rows_per_clearing = 4096;
+
+  typename To::row_type converted(std::span<const std::uint64_t> words) const {
+    return to_.row_of(conversion_.converted(words).words());
+  }
+  void erase_copy(Transaction& t, key_argument key) const {
+    for (;;) {
+      if (t.erase(to_, key)) return;
+      try {
+        t.insert(to_, key, converted(row(conversion_.from()).words()));
+      } catch (const duplicate_key&) {
+        continue;  // the copier has inserted it in between
+      }
+    }
+  }
+
+  From& from_;
+  To& to_;
+  const row_conversion conversion_;
+};
+
+}  // namespace elidex::internal
