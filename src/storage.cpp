@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "elidex/internal/log/backup.hpp"
-#include "elidex/internal/log/log_files.hpp"
+#include "elidex/internal/log/log_input.hpp"
 #include "elidex/internal/log/log_writer.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/txn/errors.hpp"
