@@ -221,19 +221,27 @@ struct ledger {
       t.update(rows, to, [&](db::row& one) { add(one, amount); });
     }
   }
-  template <class Transaction>
-  void check(Transaction& t) {
-    auto& rows = now();
-    std::int64_t sum = 0;
+  // What a transaction sees is checked after its commit, because it may see an inconsistent state.
+  struct seen {
     std::size_t count = 0;
-    t.scan(rows, all, [&](std::uint64_t, const db::row& row) {
+    std::int64_t sum = 0;
+    std::size_t torn = 0;
+    friend bool operator==(const seen&, const seen&) = default;
+  };
+  static constexpr seen whole{.count = keys, .sum = each * static_cast<std::int64_t>(keys)};
+  template <class Transaction>
+  seen look(Transaction& t) {
+    seen all_rows;
+    t.scan(now(), all, [&](std::uint64_t, const db::row& row) {
       const std::int64_t value = row.integer(number_of(row));
-      EXPECT_EQ(row.integer("mirror"), 3 * value);
-      sum += value;
-      ++count;
+      all_rows.torn += row.integer("mirror") != 3 * value ? 1 : 0;
+      all_rows.sum += value;
+      ++all_rows.count;
     });
-    EXPECT_EQ(count, keys);
-    EXPECT_EQ(sum, each * static_cast<std::int64_t>(keys));
+    return all_rows;
+  }
+  void check() {
+    EXPECT_TRUE(db.transact([&](auto& t) { return look(t); }) == whole);
   }
 
   Database db;
@@ -253,7 +261,7 @@ TYPED_TEST(ColumnChange, WhileOthersReadAndWrite) {
   threads.emplace_back([&] {
     while (!stop) {
       try {
-        book.db.read_only([&](auto& t) { book.check(t); });
+        EXPECT_TRUE(book.db.read_only([&](auto& t) { return book.look(t); }) == book.whole);
       } catch (const schema_mismatch&) {
         // the change was completed after this snapshot began
       }
@@ -261,33 +269,34 @@ TYPED_TEST(ColumnChange, WhileOthersReadAndWrite) {
   });
   for (int round = 0; round < repetitions(10); ++round) {
     book.change();
-    book.db.transact([&](auto& t) { book.check(t); });
+    book.check();
   }
   stop = true;
   threads.clear();
-  book.db.read_only([&](auto& t) { book.check(t); });
+  EXPECT_TRUE(book.db.read_only([&](auto& t) { return book.look(t); }) == book.whole);
 }
 
-// Below serializable a transaction has looked for the copy of a row that it erases, and the copier
-// inserts one before the transaction commits. And one that has read the former table's row.
-TYPED_TEST(ColumnChange, BesideErasesBelowSerializable) {
-  ledger<TypeParam> book;
+// Changes the columns `rounds` times beside threads that insert and erase their own keys below
+// serializable. Returns how many rows there are too many or too few in the end.
+template <class Database>
+std::int64_t rows_apart(int rounds) {
+  ledger<Database> book;
   std::atomic<bool> stop{false};
   std::vector<std::jthread> threads;
   std::array<std::atomic<std::int64_t>, 3> rows_of{};
-  for (std::uint64_t me = 0; me < 3; ++me) {
+  for (std::uint64_t me = 0; me < rows_of.size(); ++me) {
     threads.emplace_back([&, me] {
       random_numbers random(seed_or(62) + me);
       std::vector<bool> mine(100);
-      while (!stop) {  // keys that no other thread has
+      while (!stop) {
         const std::uint64_t at = random.below(mine.size());
-        const std::uint64_t key = 3 * at + me;
+        const std::uint64_t key = rows_of.size() * at + me;
         book.db.transact(isolation::read_committed, [&](auto& t) {
           auto& rows = book.now();
           if (mine[at]) {
-            EXPECT_TRUE(t.erase(rows, key));
+            t.erase(rows, key);
           } else {
-            t.insert(rows, key, rows.make_row());
+            t.upsert(rows, key, rows.make_row());
           }
         });
         mine[at] = !mine[at];
@@ -295,14 +304,25 @@ TYPED_TEST(ColumnChange, BesideErasesBelowSerializable) {
       rows_of[me] = std::count(mine.begin(), mine.end(), true);
     });
   }
-  for (int round = 0; round < repetitions(20); ++round) book.change();
+  for (int round = 0; round < rounds; ++round) book.change();
   stop = true;
   threads.clear();
-  book.change();
-  std::int64_t rows = 0;
-  book.db.transact(
+  std::int64_t rows = -(rows_of[0] + rows_of[1] + rows_of[2]);
+  book.db.read_only(
       [&](auto& t) { t.scan(book.now(), all, [&](std::uint64_t, const db::row&) { ++rows; }); });
-  EXPECT_EQ(rows, rows_of[0] + rows_of[1] + rows_of[2]);
+  return rows;
+}
+
+TYPED_TEST(ColumnChange, BesideErasesBelowSerializable) {
+  for (int round = 0; round < repetitions(10); ++round) EXPECT_EQ(rows_apart<TypeParam>(3), 0);
+}
+
+// The canary: the copier does not find out that a row has changed since it read it.
+TEST(ColumnChangeCanary, FindsCopiesThatAreNotValidated) {
+  bool found = false;
+  for (int round = 0; round < 200 && !found; ++round)
+    found = rows_apart<basic_database<blind_commit>>(3) != 0;
+  EXPECT_TRUE(found);
 }
 
 // A transaction that is running at the end of a change: it completes with the former table. One
@@ -331,8 +351,8 @@ TYPED_TEST(ColumnChange, WaitsForTransactionsAndLetsThemWaitForOthers) {
   book.change();
   changed = true;
   slow.join();
+  book.check();
   book.db.transact([&](auto& t) {
-    book.check(t);
     EXPECT_EQ(t.get(book.now(), 1)->integer("amount"), 105);
     EXPECT_EQ(t.get(other, 1)->balance, 7);
   });
@@ -491,20 +511,20 @@ TYPED_TEST(ColumnChange, StaysInTheDirectoryWithCheckpointsAndBackups) {
     follower.template create_table<std::uint64_t>("rows", by_value);
     follower.follow(disk.directory());
     faulty_disk early;
-    book.db.backup(early.directory());
+    book.db.backup(early.private_directory());
     book.change();
     book.db.transact([&](auto& t) { add_to(t, book.now(), 4, 11); });
     book.db.wait_durable();
     EXPECT_THROW(follower.catch_up(), schema_mismatch);
-    EXPECT_THROW(book.db.update_backup(early.directory()), std::system_error);
+    EXPECT_THROW(book.db.update_backup(early.private_directory()), std::system_error);
     {  // it is as before
       ledger<TypeParam> former;
-      former.db.open(early.directory(), synchronous);
-      former.db.transact([&](auto& t) { former.check(t); });
+      former.db.open(early.private_directory(), synchronous);
+      former.check();
     }
-    book.db.backup(copied.directory());
+    book.db.backup(copied.private_directory());
     book.db.transact([&](auto& t) { add_to(t, book.now(), 4, 1); });
-    book.db.update_backup(copied.directory());
+    book.db.update_backup(copied.private_directory());
     book.db.checkpoint();
     book.db.transact([&](auto& t) { add_to(t, book.now(), 5, 1); });
     book.db.close();
@@ -569,18 +589,18 @@ TYPED_TEST(ColumnChange, AnOlderCheckpointIsNotTakenForTheState) {
   {
     kept_ledger<TypeParam> book(disk, options);
     book.fill();
-    book.db.backup(copied.directory());
+    book.db.backup(copied.private_directory());
     book.change();
     book.db.close();
   }
   {  // another process updates the copy
     const auto from = disk.directory();
-    const auto to = copied.directory();
+    const auto to = copied.private_directory();
     internal::update_copy(*from, never, *to);
   }
   ledger<TypeParam> former;
   try {
-    former.db.open(copied.directory(), synchronous);
+    former.db.open(copied.private_directory(), synchronous);
     FAIL() << "opened";
   } catch (const db::log_error& error) {
     EXPECT_THAT(error.what(), HasSubstr("rows: its columns were changed after the checkpoint"));
