@@ -234,7 +234,7 @@ struct ledger {
     seen all_rows;
     t.scan(now(), all, [&](std::uint64_t, const db::row& row) {
       const std::int64_t value = row.integer(number_of(row));
-      all_rows.torn += row.integer("mirror") != 3 * value ? 1 : 0;
+      if (row.integer("mirror") != 3 * value) ++all_rows.torn;
       all_rows.sum += value;
       ++all_rows.count;
     });
