@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -356,6 +357,144 @@ TYPED_TEST(ColumnChange, WaitsForTransactionsAndLetsThemWaitForOthers) {
     EXPECT_EQ(t.get(book.now(), 1)->integer("amount"), 105);
     EXPECT_EQ(t.get(other, 1)->balance, 7);
   });
+}
+
+// --- schedules that the proof of column_change.hpp excludes
+
+// Calls a function of the test before each commit.
+struct hooked_commit : db::silo_commit {
+  static inline std::function<void()> before;
+  internal::commit_result operator()(internal::transaction_context& t,
+                                     internal::commit_clock& clock) {
+    if (before) before();
+    return db::silo_commit::operator()(t, clock);
+  }
+};
+
+// A change of columns, and a transaction beside it that changes key 100 to 7 or erases it.
+class ColumnChangeSchedule : public ::testing::Test {
+ protected:
+  using ledger_type = ledger<basic_database<hooked_commit>>;
+  static constexpr std::uint64_t key = 100;  // of the copier's second step
+
+  ColumnChangeSchedule() { book_.fill(); }
+  ~ColumnChangeSchedule() override { hooked_commit::before = {}; }
+
+  // Waits, but not forever: a schedule that cannot be shows that by never reaching it.
+  static void reach(const std::atomic<int>& phase, int wanted) {
+    for (int i = 0; i < 200 && phase < wanted; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  // `before_commit` runs in this thread before the commit.
+  template <class Write>
+  void begin_writer(Write write, std::function<void()> before_commit) {
+    writer_ = std::jthread([this, write, before_commit] {
+      bool first = true;
+      on_writer_ = [&] {
+        if (std::exchange(first, false)) before_commit();
+      };
+      book_.db.transact(isolation::read_committed, [&](auto& t) { write(t, book_.now()); });
+    });
+  }
+  // `at(n)` runs before the n-th commit of the changing thread, from 1 on.
+  void change_with(const std::function<void(int)>& at) {
+    int commits = 0;
+    const std::thread::id me = std::this_thread::get_id();
+    hooked_commit::before = [&, me] {
+      if (std::this_thread::get_id() == me) {
+        at(++commits);
+      } else if (on_writer_) {
+        on_writer_();
+      }
+    };
+    book_.change();
+    if (writer_.joinable()) writer_.join();
+    hooked_commit::before = {};
+  }
+  std::optional<std::int64_t> found() {
+    const auto row = book_.db.read_only([&](auto& t) { return t.get(book_.now(), key); });
+    return row ? std::optional(row->integer("amount")) : std::nullopt;
+  }
+
+  static constexpr auto change_it = [](auto& t, auto& rows) {
+    t.update(rows, key, [](db::row& row) { add(row, 7); });
+  };
+  static constexpr auto erase_it = [](auto& t, auto& rows) { t.erase(rows, key); };
+
+  ledger_type book_;
+  std::jthread writer_;
+  static inline thread_local std::function<void()> on_writer_;
+};
+
+// The eraser finds no copy, the copier makes one, and the eraser commits.
+TEST_F(ColumnChangeSchedule, ACopyIsMadeAfterItsEraserLooked) {
+  std::atomic<int> phase{0};
+  change_with([&](int commit) {
+    if (commit == 1) {
+      begin_writer(erase_it, [&] {
+        phase = 1;
+        reach(phase, 2);
+      });
+      reach(phase, 1);
+    } else if (commit == 3) {
+      phase = 2;
+    }
+  });
+  EXPECT_EQ(found(), std::nullopt);
+}
+
+// The copier has read the row, and another transaction changes it.
+TEST_F(ColumnChangeSchedule, ARowChangesAfterItsCopierRead) {
+  change_with([&](int commit) {
+    if (commit != 2) return;
+    begin_writer(change_it, [] {});
+    writer_.join();
+  });
+  EXPECT_EQ(found(), 107);
+}
+
+// A transaction that commits has not seen that a change begins.
+TEST_F(ColumnChangeSchedule, ACommitBeganBeforeTheChange) {
+  std::atomic<int> phase{0};
+  const std::thread::id me = std::this_thread::get_id();
+  int commits = 0;
+  hooked_commit::before = [&, me] {
+    if (std::this_thread::get_id() != me) {
+      if (on_writer_) on_writer_();
+    } else if (++commits == 5) {  // the copier is done with the row
+      phase = 2;
+    }
+  };
+  begin_writer(change_it, [&] {
+    phase = 1;
+    reach(phase, 2);
+  });
+  reach(phase, 1);
+  book_.change();
+  writer_.join();
+  EXPECT_EQ(found(), 107);
+}
+
+// A transaction has written to the former table, and commits when the change is complete.
+TEST_F(ColumnChangeSchedule, ATransactionRunsAtTheEnd) {
+  std::atomic<int> phase{0};
+  std::atomic<int> complete{0};
+  const auto slow = [&](auto& t, auto& rows) {
+    t.insert(rows, 5000, rows.make_row());  // nothing that the change touches
+    phase = 1;
+    reach(complete, 1);
+  };
+  int commits = 0;
+  const std::thread::id me = std::this_thread::get_id();
+  hooked_commit::before = [&, me] {
+    if (std::this_thread::get_id() != me || ++commits != 5) return;
+    begin_writer(slow, [] {});
+    reach(phase, 1);
+  };
+  book_.change();
+  complete = 1;
+  writer_.join();
+  EXPECT_TRUE(book_.db.read_only([&](auto& t) { return t.get(book_.now(), 5000); }));
 }
 
 // A snapshot that began before the end of a change reads the former table until it ends.
