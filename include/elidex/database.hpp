@@ -73,6 +73,7 @@
 //   db.checkpoint();                                           // shortens the log
 //   db.backup("copy");                                         // a copy that open() accepts
 //   db.update_backup("copy");                                  // adds what has been logged since
+//   auto& now = db.change_table<account_2>(accounts, since);   // other columns
 //   db.close();                                                // async: makes the rest durable
 //
 // Other processes may follow a directory while this one writes it:

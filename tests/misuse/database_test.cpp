@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -26,6 +27,19 @@ struct thrown_by_callback {};
 struct account {
   std::int64_t balance = 0;
 };
+
+struct few_columns {
+  std::int64_t a = 0;
+};
+ELIDEX_ROW(few_columns, a);
+struct more_columns {
+  std::int64_t a = 0;
+  std::optional<std::int64_t> b;
+};
+ELIDEX_ROW(more_columns, a, b);
+db::schema_change no_more_b() {
+  return db::schema_change().drop("b");
+}
 
 using optimistic_database = database;
 using two_phase_database = basic_database<db::two_phase_locking<>>;
@@ -418,6 +432,56 @@ TYPED_TEST(DatabaseMisuse, TransactionsFunctionThrows) {
 }
 
 // --- names of tables ---
+
+TYPED_TEST(DatabaseMisuse, ColumnsThatCannotChange) {
+  TypeParam db;
+  auto& rows = db.template create_table<std::uint64_t, few_columns>("rows");
+  auto& unregistered = db.template create_table<std::uint64_t, account>("unregistered");
+  db.open(this->disk_.directory());
+  const auto change = [&] { db.template change_table<more_columns>(rows); };
+  db.transact([&](auto& t) {
+    EXPECT_THROW(change(), std::logic_error);
+    t.insert(rows, 1, few_columns{5});
+  });
+  db.read_only([&](auto& t) {
+    EXPECT_THROW(change(), std::logic_error);
+    EXPECT_EQ(t.get(rows, 1)->a, 5);
+  });
+  misuse_row("database::change_table", misuse::reentrance,
+             "from within a transaction or snapshot: throws std::logic_error; the table is as it "
+             "was");
+  TypeParam other;
+  EXPECT_THROW(other.template change_table<more_columns>(rows), std::logic_error);
+  misuse_row("database::change_table", misuse::wrong_handle,
+             "a table of another database: throws std::logic_error; the table is as it was");
+  EXPECT_THROW(db.template change_table<more_columns>(unregistered), db::schema_mismatch);
+  misuse_row("database::change_table", misuse::bad_argument,
+             "rows without registered members, or a difference that the schema_change does not "
+             "explain: throws schema_mismatch; the table is as it was");
+  {
+    db::indexed_table by(db, rows);
+    const auto index = by.template add_index<std::int64_t>(
+        "by a", [](std::uint64_t, const few_columns& row) { return row.a; });
+    EXPECT_THROW(change(), std::logic_error);
+    misuse_row("database::change_table", misuse::bad_argument,
+               "a table with indexes: throws std::logic_error; the table is as it was");
+    by.drop_index(index);
+  }
+  auto& now = db.template change_table<more_columns>(rows);
+  EXPECT_THROW(change(), db::schema_mismatch);
+  EXPECT_THROW(db.transact([&](auto& t) { return t.get(rows, 1); }), db::schema_mismatch);
+  misuse_row(
+      "database::change_table", misuse::closed_object,
+      "the former table, after the change: throws schema_mismatch, as transactions and later "
+      "snapshots do");
+  db.close();
+  EXPECT_TRUE(is(code_thrown_by([&] { db.template change_table<few_columns>(now, no_more_b()); }),
+                 std::errc::operation_canceled));
+  db.read_only([&](auto& t) { EXPECT_EQ(t.get(now, 1)->a, 5); });
+  misuse_row(
+      "database::change_table", misuse::closed_object,
+      "after close(): throws std::system_error (operation_canceled); the table is as it was");
+}
 
 TYPED_TEST(DatabaseMisuse, NamesOfTables) {
   bank<TypeParam> a;
