@@ -57,8 +57,7 @@ narrow narrow_of(std::int32_t value) {
 
 template <class Database>
 class ColumnChange : public ::testing::Test {};
-using databases =
-    ::testing::Types<silo_database, dbx_database, small_nodes_database, two_phase_database>;
+using databases = ::testing::Types<dbx_database, small_nodes_database, two_phase_database>;
 TYPED_TEST_SUITE(ColumnChange, databases);
 
 TYPED_TEST(ColumnChange, GivesATableWithTheNewColumns) {
