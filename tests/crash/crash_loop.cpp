@@ -1,6 +1,6 @@
 // kill -9 in a loop: a child works on a database that it keeps in a directory, is killed at a
 // random moment, and what it has left is opened and looked at. Again and again over the same
-// directory, at every durability level, with two workloads.
+// directory, at every durability level, with three workloads.
 //
 //   elidex_crash --runs 100 --seed 7
 //
@@ -8,6 +8,7 @@
 //           written down in a journal of the last 64.
 //           Afterwards: money is conserved, the journal has exactly the last numbers (so what
 //           survived is a prefix), each as it was written.
+// columns   the ledger, while change_table() changes the columns of its accounts to and fro.
 // tpc-c     a small company. Afterwards: its consistency conditions, and no fewer orders than were
 //           promised.
 //
@@ -76,6 +77,7 @@ class workload {
   virtual ~workload() = default;
   virtual database& db() = 0;
   virtual void load_if_empty() = 0;
+  virtual void change_columns() {}
   // For ever. `life` differs from all before over this directory.
   virtual void work(unsigned thread, unsigned life, durability level, std::uint64_t seed,
                     shared_memory& shared) = 0;
@@ -99,15 +101,30 @@ class ledger final : public workload {
   static constexpr std::uint64_t accounts_count = 40;
   static constexpr std::uint64_t journal_length = 64;
 
+  // The accounts have one of two forms, which the directory may have or not.
+  explicit ledger(std::size_t form)
+      : accounts_before_(
+            db_.create_table<std::uint64_t>("accounts", forms()[form], change_to(form))) {}
+
   database& db() override { return db_; }
 
   void load_if_empty() override {
     db_.transact([&](auto& t) {
-      if (t.get(accounts_, 0)) return;
-      for (std::uint64_t i = 0; i < accounts_count; ++i) t.insert(accounts_, i, 1'000);
+      if (t.get(accounts_before_, 0)) return;
+      for (std::uint64_t i = 0; i < accounts_count; ++i) {
+        db::row row = accounts_before_.make_row();
+        add(row, 1'000);
+        t.insert(accounts_before_, i, row);
+      }
       t.insert(numbers_, "last", 0);
     });
     db_.wait_durable();
+  }
+
+  void change_columns() override {
+    auto& now = accounts();
+    const std::size_t next = now.columns() == forms()[0] ? 1 : 0;
+    db_.change_table(now, forms()[next], change_to(next));
   }
 
   void work(unsigned thread, unsigned, durability level, std::uint64_t seed,
@@ -120,8 +137,9 @@ class ledger final : public workload {
       const std::uint64_t number = db_.transact([&](auto& t) {
         std::uint64_t mine = 0;
         t.update(numbers_, "last", [&](std::uint64_t& last) { mine = ++last; });
-        t.update(accounts_, drawn.from, [&](std::int64_t& money) { money -= drawn.amount; });
-        t.update(accounts_, drawn.to, [&](std::int64_t& money) { money += drawn.amount; });
+        auto& money = accounts();
+        t.update(money, drawn.from, [&](db::row& row) { add(row, -std::int64_t{drawn.amount}); });
+        t.update(money, drawn.to, [&](db::row& row) { add(row, drawn.amount); });
         t.insert(journal_, mine, drawn);
         if (mine > journal_length) t.erase(journal_, mine - journal_length);
         return mine;
@@ -142,10 +160,8 @@ class ledger final : public workload {
     std::string wrong;
     db_.read_only([&](auto& t) {
       if (const auto found = t.get(numbers_, "last")) last = *found;
-      t.scan(accounts_, std::uint64_t{0}, accounts_count, [&](std::uint64_t, std::int64_t money) {
-        sum += money;
-        return true;
-      });
+      t.scan(accounts(), std::uint64_t{0}, accounts_count,
+             [&](std::uint64_t, const db::row& row) { sum += money_of(row); });
       t.scan(journal_, std::uint64_t{0}, UINT64_MAX, [&](std::uint64_t number, const entry& one) {
         numbers.push_back(number);
         if (one.from >= accounts_count || one.to >= accounts_count || one.thread >= threads)
@@ -176,20 +192,41 @@ class ledger final : public workload {
     const auto mix = [&](std::uint64_t value) { mixed = (mixed ^ value) * 0x9E37'79B9'7F4A'7C15u; };
     db_.read_only([&](auto& t) {
       if (const auto found = t.get(numbers_, "last")) mix(*found);
-      t.scan(accounts_, std::uint64_t{0}, accounts_count,
-             [&](std::uint64_t key, std::int64_t money) {
+      t.scan(accounts(), std::uint64_t{0}, accounts_count,
+             [&](std::uint64_t key, const db::row& row) {
                mix(key);
-               mix(static_cast<std::uint64_t>(money));
-               return true;
+               mix(static_cast<std::uint64_t>(money_of(row)));
              });
     });
     return mixed;
   }
 
  private:
+  static const std::array<db::schema, 2>& forms() {
+    using db::column_type;
+    static const std::array<db::schema, 2> both{
+        db::schema({{.name = "money", .type = column_type::integer}}),
+        db::schema({{.name = "note", .type = column_type::text},
+                    {.name = "owed", .type = column_type::integer}})};
+    return both;
+  }
+  static db::schema_change change_to(std::size_t form) {
+    if (form == 0) return db::schema_change().rename("owed", "money").drop("note");
+    return db::schema_change().rename("money", "owed").add("note", "a note of some length");
+  }
+  static const char* column_of(const db::row& row) {
+    return row.columns() == forms()[0] ? "money" : "owed";
+  }
+  static std::int64_t money_of(const db::row& row) { return row.integer(column_of(row)); }
+  static void add(db::row& row, std::int64_t more) {
+    row.set(column_of(row), money_of(row) + more);
+  }
+  database::schema_table<std::uint64_t>& accounts() {
+    return db_.find_table<std::uint64_t>("accounts");
+  }
+
   database db_;
-  database::table<std::uint64_t, std::int64_t>& accounts_ =
-      db_.create_table<std::uint64_t, std::int64_t>("accounts");
+  database::schema_table<std::uint64_t>& accounts_before_;
   database::table<std::uint64_t, entry>& journal_ =
       db_.create_table<std::uint64_t, entry>("journal");
   database::table<std::string, std::uint64_t>& numbers_ =
@@ -274,12 +311,13 @@ class small_tpcc final : public workload {
   std::atomic<std::uint64_t> orders_{0};
 };
 
-constexpr std::array<const char*, 2> workload_names{"ledger", "tpc-c"};
+enum : std::size_t { ledger_workload, tpcc_workload, columns_workload };
+constexpr std::array<const char*, 3> workload_names{"ledger", "tpc-c", "columns"};
 constexpr std::array<const char*, 3> level_names{"none", "async", "sync"};
 
-std::unique_ptr<workload> make_workload(std::size_t which) {
-  if (which == 0) return std::make_unique<ledger>();
-  return std::make_unique<small_tpcc>();
+std::unique_ptr<workload> make_workload(std::size_t which, std::size_t form = 0) {
+  if (which == tpcc_workload) return std::make_unique<small_tpcc>();
+  return std::make_unique<ledger>(form);
 }
 
 db::storage_options options_of(durability level) {
@@ -292,17 +330,20 @@ db::storage_options options_of(durability level) {
 [[noreturn]] void child(std::size_t which, const std::string& directory, durability level,
                         unsigned life, std::uint64_t seed, shared_memory& shared) {
   try {
-    const auto running = make_workload(which);
+    const auto running = make_workload(which, which == columns_workload ? life % 2 : 0);
     running->db().open(directory, options_of(level));
     running->load_if_empty();
-    if (which == 1) static_cast<small_tpcc&>(*running).count_orders();
+    if (which == tpcc_workload) static_cast<small_tpcc&>(*running).count_orders();
     shared.ready.store(true);
     std::vector<std::jthread> all;
     for (unsigned t = 0; t < threads; ++t)
       all.emplace_back([&, t] { running->work(t, life, level, seed, shared); });
     for (;;) {
       std::this_thread::sleep_for(5ms);
+      if (which == columns_workload) running->change_columns();
       if (level == durability::none) continue;
+      if (which == columns_workload)
+        shared.checkpoints.fetch_add(1);  // which the change has written
       // In every other life the database alone writes checkpoints.
       if (life % 2 == 0) {
         shared.own_checkpoints.store(running->db().automatic_checkpoints().written);
@@ -343,7 +384,7 @@ class loop {
                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
     shared_ = static_cast<shared_memory*>(memory);
-    for (const std::size_t which : {0U, 1U}) {
+    for (const std::size_t which : {ledger_workload, tpcc_workload, columns_workload}) {
       for (const durability level : {durability::none, durability::async, durability::sync})
         scenarios_.push_back({.which = which, .level = level});
     }
@@ -455,8 +496,9 @@ class loop {
   // and none may have less than the one before.
   static seen_by_follower follow(scenario& now, std::chrono::steady_clock::time_point until) {
     seen_by_follower seen;
+    std::size_t form = 0;
     while (seen.wrong.empty() && std::chrono::steady_clock::now() < until) {
-      const auto follower = make_workload(now.which);
+      const auto follower = make_workload(now.which, form);
       try {
         follower->db().follow(now.directory.string());
         do {
@@ -468,6 +510,10 @@ class loop {
       } catch (const db::log_error& error) {
         // A checkpoint has removed what it had not read yet: the next one begins again.
         if (error.problem() != db::log_problem::left_behind) seen.wrong = error.what();
+      } catch (const db::schema_mismatch& error) {
+        // The columns have changed: the next one has the other form.
+        if (now.which != columns_workload) seen.wrong = error.what();
+        form = 1 - form;
       } catch (const std::exception& error) {
         seen.wrong = error.what();
       }
