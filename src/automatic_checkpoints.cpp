@@ -93,6 +93,7 @@ bool automatic_checkpoints::wait_until_due() {
       if (!log_.wait_until_written(redo_log::no_bytes, from)) return false;
       continue;
     }
+    if (asked_.load()) return true;
     const std::int64_t written = clamped(log_.written_bytes());
     const bool grown = written > covered;
     if (written >= due_bytes || (grown && clock::now() >= due_time)) return true;
@@ -110,6 +111,7 @@ void automatic_checkpoints::write_one() {
   std::error_code failure;
   finished_checkpoint finished;
   const std::uint64_t written_before = log_.written_bytes();
+  const bool asked = asked_.exchange(false);
   try {
     const std::unique_lock writing = wait_for_one();
     finished = write_();
@@ -121,6 +123,7 @@ void automatic_checkpoints::write_one() {
   } catch (const std::exception&) {
     failure = std::make_error_code(std::errc::io_error);
   }
+  if (failure && asked) asked_.store(true);
   const std::lock_guard guard(mutex_);
   if (failure == std::errc::operation_in_progress) {
     not_before_ = clock::now() + while_another_is_written;

@@ -155,7 +155,27 @@ void redo_log::run() noexcept {
   }
 }
 
+void redo_log::wait_for_pace() noexcept {
+  // Chosen: a checkpoint needs a few batches, and the reserve must have room for those of meanwhile.
+  constexpr auto slow_pause = std::chrono::milliseconds(50);
+  const auto begun = std::chrono::steady_clock::now();
+  for (;;) {
+    const std::uint32_t now = pace_.load();
+    if (now == static_cast<std::uint32_t>(pace::normal) || stop_.load()) return;
+    const bool is_slow = now == static_cast<std::uint32_t>(pace::slow);
+    const auto until = std::chrono::steady_clock::now();
+    if (is_slow && until >= begun + slow_pause) return;
+    futex_wait_until(pace_, now, until + slow_pause);  // looks at stop_ now and then
+  }
+}
+
+void redo_log::set_pace(pace wanted) noexcept {
+  pace_.store(static_cast<std::uint32_t>(wanted));
+  futex_wake(pace_, 1);
+}
+
 void redo_log::finish_batch() {
+  wait_for_pace();
   const std::uint64_t wanted = clock_.advance() - 1;
   const std::uint64_t group = clock_.wait_for(wanted);
   writer_->begin_batch(group);
@@ -189,7 +209,8 @@ bool redo_log::wait_until_written(std::uint64_t bytes, futex_deadline deadline) 
     const std::uint32_t growth = growth_.load();
     wake_at_.store(bytes);
     const bool ended = wait_ended_.load() || failed_.load();
-    if (ended || written_.load() >= bytes || std::chrono::steady_clock::now() >= deadline) {
+    if (ended || written_.load() >= bytes || wait_interrupted_.exchange(false) ||
+        std::chrono::steady_clock::now() >= deadline) {
       wake_at_.store(no_bytes);
       return !ended;
     }
@@ -199,6 +220,11 @@ bool redo_log::wait_until_written(std::uint64_t bytes, futex_deadline deadline) 
 
 void redo_log::end_wait() noexcept {
   wait_ended_.store(true);
+  wake_growth();
+}
+
+void redo_log::interrupt_wait() noexcept {
+  wait_interrupted_.store(true);
   wake_growth();
 }
 

@@ -14,6 +14,7 @@
 #include "elidex/internal/log/backup.hpp"
 #include "elidex/internal/log/log_input.hpp"
 #include "elidex/internal/log/log_writer.hpp"
+#include "elidex/internal/log/space_reserve.hpp"
 #include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/txn/errors.hpp"
 
@@ -33,6 +34,22 @@ void when_no_checkpoint_runs(Fn&& fn) {
   }
 }
 
+// On a full disk the log would fill the reserve while a checkpoint writes rows.
+class log_that_is_held {
+ public:
+  log_that_is_held(redo_log& log, bool is_full) : log_(is_full ? &log : nullptr) {
+    if (log_ != nullptr) log_->set_pace(redo_log::pace::held);
+  }
+  ~log_that_is_held() {
+    if (log_ != nullptr) log_->set_pace(redo_log::pace::slow);
+  }
+  log_that_is_held(const log_that_is_held&) = delete;
+  log_that_is_held& operator=(const log_that_is_held&) = delete;
+
+ private:
+  redo_log* const log_;
+};
+
 }  // namespace
 
 storage::storage(std::unique_ptr<log_directory> directory, const storage_options& options,
@@ -41,6 +58,15 @@ storage::storage(std::unique_ptr<log_directory> directory, const storage_options
     : limits_{.bytes = options.checkpoint_bytes, .time = options.checkpoint_time},
       directory_(std::move(directory)),
       clock_(clock) {
+  if (options.level != durability::none && options.reserve_bytes != 0) {
+    auto reserved =
+        std::make_unique<space_reserve>(std::move(directory_), options.reserve_bytes, [this] {
+          is_full_.store(true);
+          if (automatic_ready_.load()) leave_full_disk();
+        });
+    reserve_ = reserved.get();
+    directory_ = std::move(reserved);
+  }
   std::vector<table_base*> all(tables.begin(), tables.end());
   const table_maker make_and_keep = [&](const table_description& said) {
     return all.emplace_back(make(said));
@@ -56,6 +82,7 @@ storage::storage(std::unique_ptr<log_directory> directory, const storage_options
                                   .compressed = options.compress,
                                   .keep_history = options.keep_history});
     catalog_.emplace(*log_);
+    if (reserve_ == nullptr) space_reserve::remove_from(*directory_);
   } else {
     directory_.reset();
   }
@@ -71,6 +98,15 @@ storage::storage(std::unique_ptr<log_directory> directory, const storage_options
     }
   }
   if (changed && log_) checkpoint([&] { return all; });
+  // A full disk waits for the checkpoint that leaves it.
+  if (reserve_ != nullptr && !is_full_.load()) reserve_->refill();
+}
+
+// The log's last writes may still ask for a checkpoint.
+storage::~storage() {
+  if (automatic_) automatic_->stop();
+  catalog_.reset();
+  log_.reset();
 }
 
 bool storage::load(std::span<table_base* const> tables, std::span<const std::string> dropped,
@@ -160,6 +196,7 @@ finished_checkpoint storage::checkpoint(const table_list& tables) {
   write_all(to, tables);
   const finished_checkpoint finished = to.finish();
   if (automatic_) automatic_->note(finished, written_before);
+  after_checkpoint();
   return finished;
 }
 
@@ -241,12 +278,31 @@ automatic_checkpoints::found_files storage::sizes_of_files() {
 }
 
 void storage::write_checkpoints_by_itself(table_list tables) {
-  if (!log_ || (limits_.bytes == 0 && limits_.time.count() <= 0)) return;
+  const bool has_limits = limits_.bytes != 0 || limits_.time.count() > 0;
+  if (!log_ || (!has_limits && reserve_ == nullptr)) return;
   automatic_.emplace(*log_, limits_, sizes_of_files(), [this, tables = std::move(tables)] {
     checkpoint_writer to(*log_);
-    write_all(to, tables);
-    return to.finish();
+    {
+      const log_that_is_held held(*log_, is_full_.load());
+      write_all(to, tables);
+    }
+    const finished_checkpoint finished = to.finish();
+    after_checkpoint();
+    return finished;
   });
+  automatic_ready_.store(true);
+  if (is_full_.load()) leave_full_disk();
+}
+
+void storage::leave_full_disk() noexcept {
+  log_->set_pace(redo_log::pace::slow);
+  automatic_->ask();
+}
+
+void storage::after_checkpoint() {
+  if (reserve_ == nullptr) return;
+  if (is_full_.exchange(false)) log_->set_pace(redo_log::pace::normal);
+  reserve_->refill();
 }
 
 automatic_checkpoints_report storage::automatic() const {

@@ -31,7 +31,8 @@ inline constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max()
 
 struct disk_faults {
   std::uint64_t power_off_at = never;  // counts operations that change something
-  std::uint64_t disk_bytes = never;    // full then
+  std::uint64_t disk_bytes = never;    // full then, whatever is removed
+  std::uint64_t room_bytes = never;    // for the files that are there
   std::uint64_t fail_sync_at = never;  // counts syncs of files: this one and all later ones
   std::uint64_t fail_one_sync = never;
   std::size_t write_bytes_max = never;
@@ -68,6 +69,11 @@ class faulty_disk {
     std::uint64_t used = 0;
     std::uint64_t calls = 0;
 
+    std::uint64_t occupied() const {
+      std::uint64_t bytes = 0;
+      for (const auto& [name, of] : names) bytes += of->bytes.size();
+      return bytes;
+    }
     // Whether the operation is to fail.
     bool fails(std::error_code& error) {
       error.clear();
@@ -92,8 +98,9 @@ class faulty_disk {
       const std::lock_guard guard(disk_->mutex);
       if (disk_->fails(error)) return 0;
       std::size_t count = std::min(bytes.size(), disk_->faults.write_bytes_max);
-      const std::uint64_t room =
-          disk_->faults.disk_bytes - std::min(disk_->used, disk_->faults.disk_bytes);
+      const std::uint64_t room = std::min(
+          disk_->faults.disk_bytes - std::min(disk_->used, disk_->faults.disk_bytes),
+          disk_->faults.room_bytes - std::min(disk_->occupied(), disk_->faults.room_bytes));
       count = static_cast<std::size_t>(std::min<std::uint64_t>(count, room));
       if (count == 0 && !bytes.empty()) error = std::make_error_code(std::errc::no_space_on_device);
       inode_->bytes.append(reinterpret_cast<const char*>(bytes.data()), count);
@@ -232,6 +239,10 @@ class faulty_disk {
   std::uint64_t used() const {
     const std::lock_guard guard(state_->mutex);
     return state_->used;
+  }
+  std::uint64_t occupied() const {
+    const std::lock_guard guard(state_->mutex);
+    return state_->occupied();
   }
   // Bytes that a power failure may take.
   std::uint64_t unsynced() const {

@@ -3,11 +3,12 @@
 //
 //   automatic_checkpoints own(log, {.bytes = 256 << 20}, there, [&] { return write(); });
 //   own.note(finished, bytes_before);  // another caller has written a checkpoint
+//   own.ask();                         // one is due now
 //   own.report().failure;              // why the last attempt failed, if it did
 //   own.stop();                        // before the log is closed
 //
-// Thread-safety: any thread may call report() and note(). One thread calls stop() and destroys the
-// object.
+// Thread-safety: any thread may call report(), note() and ask(). One thread calls stop() and
+// destroys the object.
 // Lifetime: the log outlives the object. After stop() has returned, no checkpoint is being written.
 // Errors: the constructor throws std::system_error if there can be no thread. A checkpoint that
 // fails has removed nothing (checkpoint.hpp). It is counted in report(), and the thread tries again
@@ -20,6 +21,7 @@
 // at most as long as the checkpoint, or as limits::bytes.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -63,6 +65,11 @@ class automatic_checkpoints {
   // Call it after a checkpoint by another caller. `written_before` is the value of
   // log.written_bytes() when that checkpoint began.
   void note(const finished_checkpoint& finished, std::uint64_t written_before);
+  // Makes a checkpoint due, whatever the limits are.
+  void ask() noexcept {
+    asked_.store(true);
+    log_.interrupt_wait();
+  }
   automatic_checkpoints_report report() const;
   // Returns when no checkpoint of this object is being written. None begins while the result has
   // the lock.
@@ -86,6 +93,7 @@ class automatic_checkpoints {
   clock::time_point last_ = clock::now();
   clock::time_point not_before_ = last_;  // after a failure
   automatic_checkpoints_report report_;
+  std::atomic<bool> asked_{false};
   std::thread thread_;
 };
 

@@ -169,11 +169,19 @@ class redo_log {
 
   // The bytes that this log has written to segments.
   std::uint64_t written_bytes() const noexcept { return written_.load(); }
-  // Returns when written_bytes() has reached `bytes`, or at the deadline. Returns false after
-  // end_wait(), or if the log has failed. One thread at a time: that of automatic_checkpoints.hpp.
+  // Returns when written_bytes() has reached `bytes`, at the deadline, or after interrupt_wait().
+  // Returns false after end_wait(), or if the log has failed. One thread at a time: that of
+  // automatic_checkpoints.hpp.
   static constexpr std::uint64_t no_bytes = ~std::uint64_t{0};  // never reached
   bool wait_until_written(std::uint64_t bytes, futex_deadline deadline);
   void end_wait() noexcept;
+  void interrupt_wait() noexcept;
+
+  // How fast the log is written. On a full disk it is slow until a checkpoint has removed a part of
+  // it: a pause before each batch. While a checkpoint writes rows, which needs no batch, it can be
+  // held. Commits that wait for the log then wait longer.
+  enum class pace : std::uint32_t { normal, slow, held };
+  void set_pace(pace wanted) noexcept;
 
   // Makes everything that was kept durable, and ends the logger. Throws std::system_error if that
   // failed now or earlier. A second call does nothing. No commit may be running.
@@ -203,6 +211,7 @@ class redo_log {
   slot& take_slot();
   void run() noexcept;
   void finish_batch();
+  void wait_for_pace() noexcept;
   void wake_growth() noexcept;
   void publish(std::uint64_t group) noexcept;
   void fail(std::error_code error, const char* what) noexcept;
@@ -231,6 +240,8 @@ class redo_log {
   std::atomic<std::uint64_t> wake_at_{no_bytes};  // the value of written_ that a thread waits for
   futex_word growth_{0};                          // counts reasons for that thread to look again
   std::atomic<bool> wait_ended_{false};
+  std::atomic<bool> wait_interrupted_{false};
+  std::atomic<std::uint32_t> pace_{static_cast<std::uint32_t>(pace::normal)};
   std::atomic<bool> new_segment_{false};  // begin_new_segment() waits for one
   std::atomic<bool> stop_{false};
   std::atomic<bool> failed_{false};

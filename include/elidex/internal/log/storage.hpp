@@ -85,7 +85,18 @@ struct storage_options {
   // states. The directory then grows without limit. The first checkpoint without the option removes
   // them all.
   bool keep_history = false;
+  // The size of a file that holds space in the directory, for a full disk. When the log or a
+  // checkpoint finds the disk full, the file is removed, and the database writes a checkpoint by
+  // itself, which removes the log before it. Then it makes the file again. open() makes it first,
+  // and if the disk is already full, uses the one that is there. The file should have room for a
+  // checkpoint (about the size of all rows) and for what is logged meanwhile: commits are slow until
+  // the checkpoint is written, and wait while it writes rows. With keep_history a
+  // checkpoint removes nothing, so the space is gained only once. 0: none. Then a full disk makes
+  // the log fail.
+  std::uint64_t reserve_bytes = 0;
 };
+
+class space_reserve;
 
 class storage {
  public:
@@ -98,6 +109,10 @@ class storage {
   storage(std::unique_ptr<log_directory> directory, const storage_options& options,
           commit_clock& clock, std::span<table_base* const> tables,
           std::span<const std::string> dropped = {}, const table_maker& make = {});
+
+  ~storage();
+  storage(const storage&) = delete;
+  storage& operator=(const storage&) = delete;
 
   // Null with level none: the constructor unlocks the directory before it returns.
   redo_log* log() noexcept { return log_ ? &*log_ : nullptr; }
@@ -140,9 +155,14 @@ class storage {
   std::unique_lock<std::mutex> turn_of_caller();
   static void write_all(checkpoint_writer& to, const table_list& tables);
   automatic_checkpoints::found_files sizes_of_files();
+  void leave_full_disk() noexcept;
+  void after_checkpoint();
 
   const automatic_checkpoints::limits limits_;
   std::unique_ptr<log_directory> directory_;  // null with level none
+  space_reserve* reserve_ = nullptr;          // the same, if it has one
+  std::atomic<bool> is_full_{false};          // the reserve was used
+  std::atomic<bool> automatic_ready_{false};
   commit_clock& clock_;
   recovered_log found_;
   std::uint32_t tables_ = 0;  // how many numbers are assigned

@@ -1,0 +1,144 @@
+#include "elidex/internal/log/space_reserve.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include "elidex/internal/log/log_writer.hpp"
+
+namespace elidex::internal {
+namespace {
+
+bool is_full(const std::error_code& error) noexcept {
+#if defined(EDQUOT)
+  if (error == std::error_code(EDQUOT, std::generic_category())) return true;
+#endif
+  return error == std::errc::no_space_on_device;
+}
+
+}  // namespace
+
+class space_reserve::file final : public log_file {
+ public:
+  file(space_reserve& in, std::unique_ptr<log_file> of) : in_(in), of_(std::move(of)) {}
+
+  std::size_t write_some(std::span<const std::byte> bytes, std::error_code& error) override {
+    const std::size_t written = of_->write_some(bytes, error);
+    if (!error || !in_.release(error)) return written;
+    return of_->write_some(bytes, error);
+  }
+  std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes,
+                        std::error_code& error) override {
+    return of_->read_some(offset, bytes, error);
+  }
+  std::uint64_t size(std::error_code& error) override { return of_->size(error); }
+  void sync(std::error_code& error) override { of_->sync(error); }
+
+ private:
+  space_reserve& in_;
+  const std::unique_ptr<log_file> of_;
+};
+
+space_reserve::space_reserve(std::unique_ptr<log_directory> of, std::uint64_t bytes,
+                             std::function<void()> released)
+    : of_(std::move(of)), bytes_(bytes), released_(std::move(released)) {
+  is_there_ = is_whole();
+}
+
+bool space_reserve::is_whole() {
+  std::error_code error;
+  const std::unique_ptr<log_file> there = of_->open(name, error);
+  return !error && there->size(error) == bytes_ && !error;
+}
+
+void space_reserve::remove_from(log_directory& in) {
+  std::error_code error;
+  if (in.open(name, error) != nullptr) in.remove(name, error);
+}
+
+bool space_reserve::refill() {
+  {
+    const std::lock_guard guard(mutex_);
+    if (is_there_) return true;
+    remove_from(*of_);  // one of another size
+    std::error_code error;
+    filling_ = of_->create(name, error);
+    if (error) filling_.reset();
+  }
+  std::uint64_t written = 0;
+  while (write_piece(written)) {
+  }
+  const std::lock_guard guard(mutex_);
+  return is_there_;
+}
+
+// Returns whether there is more to write.
+bool space_reserve::write_piece(std::uint64_t& written) {
+  constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 20;
+  std::vector<std::byte> piece(std::min(bytes_ - written, piece_bytes));
+  std::uint64_t state = new_salt();
+  for (std::byte& one : piece) {
+    state = state * 0x5851'F42D'4C95'7F2Du + 1;
+    one = static_cast<std::byte>(state >> 56U);
+  }
+  const std::lock_guard guard(mutex_);
+  if (filling_ == nullptr) return false;  // release() has ended it
+  std::error_code error;
+  write_whole(*filling_, piece, error);
+  written += piece.size();
+  if (!error && written < bytes_) return true;
+  if (!error) filling_->sync(error);
+  filling_.reset();
+  is_there_ = !error;
+  if (error) remove_from(*of_);
+  return false;
+}
+
+bool space_reserve::release(const std::error_code& error) {
+  if (!is_full(error)) return false;
+  {
+    const std::lock_guard guard(mutex_);
+    if (!is_there_ && filling_ == nullptr) return false;
+    filling_.reset();
+    std::error_code failure;
+    of_->remove(name, failure);
+    if (failure) return false;
+    if (!std::exchange(is_there_, false)) return true;  // a checkpoint has just been written
+  }
+  released_();
+  return true;
+}
+
+std::vector<std::string> space_reserve::names(std::error_code& error) {
+  return of_->names(error);
+}
+
+std::unique_ptr<log_file> space_reserve::create(const std::string& file_name,
+                                                std::error_code& error) {
+  std::unique_ptr<log_file> made = of_->create(file_name, error);
+  if (error && release(error)) made = of_->create(file_name, error);
+  if (made == nullptr) return nullptr;
+  return std::make_unique<file>(*this, std::move(made));
+}
+
+std::unique_ptr<log_file> space_reserve::open(const std::string& file_name,
+                                              std::error_code& error) {
+  return of_->open(file_name, error);
+}
+
+void space_reserve::rename(const std::string& from, const std::string& to, std::error_code& error) {
+  of_->rename(from, to, error);
+  if (error && release(error)) of_->rename(from, to, error);
+}
+
+void space_reserve::remove(const std::string& file_name, std::error_code& error) {
+  of_->remove(file_name, error);
+}
+
+void space_reserve::sync(std::error_code& error) {
+  of_->sync(error);
+}
+
+}  // namespace elidex::internal
