@@ -72,7 +72,9 @@ redo_log::slot& redo_log::take_slot() {
 }
 
 void redo_log::acknowledge(const worker& by, std::uint64_t group) {
+  // While the log is slow, no thread may queue more than a transaction: it would be the next batch.
   if (options_.level == durability::sync ||
+      pace_.load() != static_cast<std::uint32_t>(pace::normal) ||
       by.slot_.queue.waiting_bytes() > options_.worker_bytes_max) {
     wait_durable(group);
   } else if (durable_group() < group) {

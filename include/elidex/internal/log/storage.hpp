@@ -88,11 +88,11 @@ struct storage_options {
   // The size of a file that holds space in the directory, for a full disk. When the log or a
   // checkpoint finds the disk full, the file is removed, and the database writes a checkpoint by
   // itself, which removes the log before it. Then it makes the file again. open() makes it first,
-  // and if the disk is already full, uses the one that is there. The file should have room for a
-  // checkpoint (about the size of all rows) and for what is logged meanwhile: commits are slow until
-  // the checkpoint is written, and wait while it writes rows. With keep_history a
-  // checkpoint removes nothing, so the space is gained only once. 0: none. Then a full disk makes
-  // the log fail.
+  // and if the disk is already full, uses the one that is there. Until the checkpoint is written,
+  // commits are slow, also at level async, and they wait while it writes rows. The file should have
+  // room for a checkpoint (about the size of all rows), and at level async for 16 MiB of each
+  // thread that commits. With keep_history a checkpoint removes nothing, so the space is gained
+  // only once. 0: none. Then a full disk makes the log fail.
   std::uint64_t reserve_bytes = 0;
 };
 
