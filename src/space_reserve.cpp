@@ -105,7 +105,7 @@ bool space_reserve::release(const std::error_code& error) {
     std::error_code failure;
     of_->remove(name, failure);
     if (failure) return false;
-    if (!std::exchange(is_there_, false)) return true;  // a checkpoint has just been written
+    is_there_ = false;
   }
   released_();
   return true;

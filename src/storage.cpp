@@ -301,8 +301,10 @@ void storage::leave_full_disk() noexcept {
 
 void storage::after_checkpoint() {
   if (reserve_ == nullptr) return;
-  if (is_full_.exchange(false)) log_->set_pace(redo_log::pace::normal);
-  reserve_->refill();
+  is_full_.store(false);
+  reserve_->refill();  // at the slow pace, if that is the pace: the log would take the space
+  log_->set_pace(redo_log::pace::normal);
+  if (is_full_.load()) log_->set_pace(redo_log::pace::slow);  // it was used in between
 }
 
 automatic_checkpoints_report storage::automatic() const {
