@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "elidex/internal/log/log_writer.hpp"
@@ -20,14 +21,27 @@ bool is_full(const std::error_code& error) noexcept {
 
 }  // namespace
 
+template <class Write>
+auto space_reserve::when_full_again(std::error_code& error, const Write& write) {
+  for (;;) {
+    const std::uint64_t refills = refills_.load();
+    if constexpr (std::is_void_v<decltype(write(error))>) {
+      write(error);
+      if (!error || !is_full(error) || !release(refills)) return;
+    } else {
+      auto result = write(error);
+      if (!error || !is_full(error) || !release(refills)) return result;
+    }
+  }
+}
+
 class space_reserve::file final : public log_file {
  public:
   file(space_reserve& in, std::unique_ptr<log_file> of) : in_(in), of_(std::move(of)) {}
 
   std::size_t write_some(std::span<const std::byte> bytes, std::error_code& error) override {
-    const std::size_t written = of_->write_some(bytes, error);
-    if (!error || !in_.release(error)) return written;
-    return of_->write_some(bytes, error);
+    return in_.when_full_again(error,
+                               [&](std::error_code& to) { return of_->write_some(bytes, to); });
   }
   std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes,
                         std::error_code& error) override {
@@ -66,6 +80,7 @@ bool space_reserve::refill() {
     std::error_code error;
     filling_ = of_->create(name, error);
     if (error) filling_.reset();
+    ++refills_;
   }
   std::uint64_t written = 0;
   while (write_piece(written)) {
@@ -93,14 +108,14 @@ bool space_reserve::write_piece(std::uint64_t& written) {
   filling_.reset();
   is_there_ = !error;
   if (error) remove_from(*of_);
+  ++refills_;
   return false;
 }
 
-bool space_reserve::release(const std::error_code& error) {
-  if (!is_full(error)) return false;
+bool space_reserve::release(std::uint64_t refills) {
   {
     const std::lock_guard guard(mutex_);
-    if (!is_there_ && filling_ == nullptr) return false;
+    if (!is_there_ && filling_ == nullptr) return refills_.load() != refills;
     filling_.reset();
     std::error_code failure;
     of_->remove(name, failure);
@@ -117,8 +132,8 @@ std::vector<std::string> space_reserve::names(std::error_code& error) {
 
 std::unique_ptr<log_file> space_reserve::create(const std::string& file_name,
                                                 std::error_code& error) {
-  std::unique_ptr<log_file> made = of_->create(file_name, error);
-  if (error && release(error)) made = of_->create(file_name, error);
+  std::unique_ptr<log_file> made =
+      when_full_again(error, [&](std::error_code& to) { return of_->create(file_name, to); });
   if (made == nullptr) return nullptr;
   return std::make_unique<file>(*this, std::move(made));
 }
@@ -129,8 +144,7 @@ std::unique_ptr<log_file> space_reserve::open(const std::string& file_name,
 }
 
 void space_reserve::rename(const std::string& from, const std::string& to, std::error_code& error) {
-  of_->rename(from, to, error);
-  if (error && release(error)) of_->rename(from, to, error);
+  when_full_again(error, [&](std::error_code& met) { of_->rename(from, to, met); });
 }
 
 void space_reserve::remove(const std::string& file_name, std::error_code& error) {

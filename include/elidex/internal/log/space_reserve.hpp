@@ -13,11 +13,13 @@
 // Implementation notes
 // The file's bytes are random, because a file system may store zeros or compressed data in less.
 // Writes of the log and of the file may meet on a disk that is nearly full. The log goes first:
-// release() ends a refill() that is running.
+// release() ends a refill() that is running. If a refill() has ended since the write began, the
+// write tries again, because the file may have been what filled the disk.
 // After a power failure the file may be there or not, and may have another size. The name is not
 // one of the log's, so recovery ignores it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -53,8 +55,11 @@ class space_reserve final : public log_directory {
 
  private:
   class file;
-  // Whether a write that failed with this error may succeed now.
-  bool release(const std::error_code& error);
+  // Calls write(error), and again if it finds the disk full and there is room then.
+  template <class Write>
+  auto when_full_again(std::error_code& error, const Write& write);
+  // Whether a write that failed may succeed now. `refills`: their number before it.
+  bool release(std::uint64_t refills);
   bool is_whole();
   bool write_piece(std::uint64_t& written);
 
@@ -63,7 +68,8 @@ class space_reserve final : public log_directory {
   const std::function<void()> released_;
   std::mutex mutex_;  // protects the members below
   bool is_there_ = false;
-  std::unique_ptr<log_file> filling_;  // while refill() writes
+  std::unique_ptr<log_file> filling_;      // while refill() writes
+  std::atomic<std::uint64_t> refills_{0};  // that have begun, and those that have ended
 };
 
 }  // namespace elidex::internal
