@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <system_error>
 #include <utility>
 
+#include "elidex/internal/log/loading.hpp"
 #include "elidex/internal/log/log_input.hpp"
+#include "elidex/internal/log/log_reader.hpp"
 #include "elidex/internal/log/log_writer.hpp"
 
 namespace elidex::internal {
@@ -247,15 +250,11 @@ std::uint64_t last_segment_of(log_directory& copy) {
 // from the log. So after a crash the log may use numbers again that the copy's checkpoint has seen,
 // and recovery of the copy would ignore them.
 void check_groups_follow(log_directory& from, const std::vector<std::uint64_t>& numbers,
-                         log_directory& copy, std::uint64_t columns_changed_in) {
+                         log_directory& copy) {
   const std::vector<std::uint64_t> checkpoints = numbers_in(copy, file_kind::checkpoint);
   if (checkpoints.empty()) return;
   log_input file(copy, name_of(file_kind::checkpoint, checkpoints.back()));
   const parsed_file_header its_header = read_header(file, file_kind::checkpoint);
-  if (its_header.header.first_group <= columns_changed_in)
-    refuse(
-        "the columns of a table were changed after this backup was made (expected: make a new "
-        "backup)");
   const std::uint64_t seen = end_of({checkpoints.back(), std::move(file), its_header}).last_group;
   for (std::size_t i = 1; i < numbers.size(); ++i) {  // the copy has the first one
     const log_input segment(from, name_of(file_kind::segment, numbers[i]));
@@ -267,10 +266,37 @@ void check_groups_follow(log_directory& from, const std::vector<std::uint64_t>& 
   }
 }
 
+// The rows of the newest checkpoint's catalog, by the tables' names.
+std::map<std::string, std::string, std::less<>> newest_catalog(log_directory& of,
+                                                               std::uint64_t fingerprint) {
+  std::map<std::string, std::string, std::less<>> tables;
+  log_reader reader(of, fingerprint, log_reader::writer::running, [](const log_entry&) {});
+  std::uint64_t first_group = 0;
+  reader.visit_newer_checkpoint(
+      [&](const log_entry& row) {
+        if (row.table != catalog_table) return false;
+        tables.emplace(row.key, row.row);
+        return true;
+      },
+      first_group);
+  return tables;
+}
+
+// A change of columns is in a checkpoint and not in the log.
+void check_same_tables(log_directory& from, log_directory& copy, std::uint64_t fingerprint) {
+  const auto now = newest_catalog(from, fingerprint);
+  for (const auto& [name, row] : newest_catalog(copy, fingerprint)) {
+    const auto found = now.find(name);
+    if (found != now.end() && lasting_part(found->second) != lasting_part(row))
+      refuse(name +
+             ": its columns were changed after the backup was made (expected: make a new backup)");
+  }
+}
+
 }  // namespace
 
-std::uint64_t update_copy(log_directory& from, std::uint64_t group, log_directory& to,
-                          std::uint64_t columns_changed_in) {
+std::uint64_t update_copy(log_directory& from, std::uint64_t group, std::uint64_t fingerprint,
+                          log_directory& to) {
   const std::uint64_t first = last_segment_of(to);
   const std::string name = name_of(file_kind::segment, first);
   const std::vector<std::uint64_t> numbers = segments_from(from, first);
@@ -280,7 +306,8 @@ std::uint64_t update_copy(log_directory& from, std::uint64_t group, log_director
   if (!is_beginning_of(from, to, name))
     refuse("the copy's " + name +
            " is not the beginning of the log's (expected a backup that was not changed)");
-  check_groups_follow(from, numbers, to, columns_changed_in);
+  check_groups_follow(from, numbers, to);
+  check_same_tables(from, to, fingerprint);
   std::error_code error;
   for (const std::string& other : to.names(error)) {
     if (is_unfinished(other)) to.remove(other, error);  // of an update that was interrupted

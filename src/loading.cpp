@@ -19,13 +19,15 @@ struct description {
 };
 constexpr std::uint32_t signed_key_flag = 1;
 constexpr std::uint32_t unfinished_flag = 2;
+constexpr std::uint32_t apart_flag = 4;  // with unfinished_flag, for earlier versions
 
 description numbers_of(const table_base& table) {
   return {.number = table.id(),
           .row_bytes = static_cast<std::uint32_t>(table.row_bytes()),
           .key_bytes = table.key_type_of().bytes,
           .flags = (table.key_type_of().is_signed ? signed_key_flag : 0) |
-                   (table.is_unfinished() || table.is_apart() ? unfinished_flag : 0)};
+                   (table.is_unfinished() ? unfinished_flag : 0) |
+                   (table.is_apart() ? unfinished_flag | apart_flag : 0)};
 }
 
 // What must be the same in the directory and in the program.
@@ -72,17 +74,17 @@ description parse(const log_entry& entry) {
   return said;
 }
 
-// A row of the catalog without the flag that an index which is being built loses.
+}  // namespace
+
 std::string lasting_part(std::string_view row) {
   description said{};
+  std::string lasting(row);
+  if (row.size() < sizeof said) return lasting;
   std::memcpy(&said, row.data(), sizeof said);
   said.flags &= ~unfinished_flag;
-  std::string lasting(row);
   std::memcpy(lasting.data(), &said, sizeof said);
   return lasting;
 }
-
-}  // namespace
 
 // The numbers, then the text of the schema if there is one.
 std::string describe_for_catalog(const table_base& table) {
@@ -225,8 +227,7 @@ void loading::meet(const log_entry& entry) {
       .row_bytes = numbers.row_bytes,
       .key = {.bytes = numbers.key_bytes, .is_signed = (numbers.flags & signed_key_flag) != 0},
       .is_unfinished = (numbers.flags & unfinished_flag) != 0,
-      .is_apart = (numbers.flags & unfinished_flag) != 0 &&
-                  entry.key.ends_with(table_base::mark_of_apart(numbers.number)),
+      .is_apart = (numbers.flags & apart_flag) != 0,
       .schema_text = std::string(entry.row.substr(sizeof numbers))};
   const std::string in_directory = text(said.row_bytes, said.key, said.schema_text);
   if (numbers.number >= by_number_.size()) {

@@ -158,16 +158,16 @@ void redo_log::run() noexcept {
 }
 
 void redo_log::wait_for_pace() noexcept {
-  // Chosen: a checkpoint needs a few batches, and the reserve must have room for those of meanwhile.
+  // Chosen: a checkpoint needs a few batches, for which the reserve must have room.
   constexpr auto slow_pause = std::chrono::milliseconds(50);
   const auto begun = std::chrono::steady_clock::now();
-  for (;;) {
+  for (;;) {  // looks at stop_ now and then
     const std::uint32_t now = pace_.load();
     if (now == static_cast<std::uint32_t>(pace::normal) || stop_.load()) return;
     const bool is_slow = now == static_cast<std::uint32_t>(pace::slow);
     const auto until = std::chrono::steady_clock::now();
     if (is_slow && until >= begun + slow_pause) return;
-    futex_wait_until(pace_, now, until + slow_pause);  // looks at stop_ now and then
+    futex_wait_until(pace_, now, until + slow_pause);
   }
 }
 

@@ -9,13 +9,13 @@
 #include <optional>
 #include <shared_mutex>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "elidex/internal/log/backup.hpp"
 #include "elidex/internal/log/log_input.hpp"
 #include "elidex/internal/log/log_writer.hpp"
 #include "elidex/internal/log/space_reserve.hpp"
-#include "elidex/internal/sync/backoff.hpp"
 #include "elidex/internal/txn/errors.hpp"
 
 namespace elidex::internal {
@@ -24,13 +24,14 @@ namespace {
 // Calls fn() again while another checkpoint is being written.
 template <class Fn>
 void when_no_checkpoint_runs(Fn&& fn) {
-  for (backoff wait;; wait.once_or_yield()) {
+  for (;;) {
     try {
       fn();
       return;
     } catch (const std::system_error& error) {
       if (error.code() != std::errc::operation_in_progress) throw;
     }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 
@@ -166,19 +167,19 @@ void storage::change_places(table_base& from, table_base& to, const table_list& 
     const std::vector<std::uint64_t> all = numbers_in(*directory_, file_kind::checkpoint);
     return all.empty() ? 0 : all.back();
   };
-  const std::uint64_t former = newest();
+  std::uint64_t former = 0;
   when_no_checkpoint_runs([&] {
     const checkpoint_pause no_checkpoint(*log_);
+    former = newest();
     from.set_apart(true);
     to.set_apart(false);
-    columns_changed_in_.store(log_->durable_group());
   });
   try {
     when_no_checkpoint_runs([&] { checkpoint(tables); });
   } catch (...) {
-    if (newest() != former) throw;
     when_no_checkpoint_runs([&] {
       const checkpoint_pause no_checkpoint(*log_);
+      if (newest() != former) return;  // a checkpoint has got its name since then, and has `to`
       from.set_apart(false);
       to.set_apart(true);
     });
@@ -259,7 +260,7 @@ std::uint64_t storage::update_backup(std::unique_ptr<log_directory> of) {
   const checkpoint_pause no_file_goes(log);
   turn = {};
   log.wait_durable(clock_.now());
-  return update_copy(*directory_, log.durable_group(), *of, columns_changed_in_.load());
+  return update_copy(*directory_, log.durable_group(), log_fingerprint, *of);
 }
 
 automatic_checkpoints::found_files storage::sizes_of_files() {

@@ -362,7 +362,7 @@ int backup_command(const database_flags& flags) {
     check_directory(flags.to);
     const auto from = internal::open_log_directory(flags.directory, internal::directory_use::read);
     const std::uint64_t added = internal::update_copy(
-        *from, internal::whole_file,
+        *from, internal::whole_file, internal::log_fingerprint,
         *internal::open_log_directory(flags.to, internal::directory_use::extend));
     print(flags.to + ": " + std::to_string(added) + " bytes added\n");
   } else {

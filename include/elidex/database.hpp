@@ -396,10 +396,12 @@ class basic_database {
   // the former columns and rows or the new ones. At its next start the program creates the table
   // with the new columns and passes `since`: open() then accepts both.
   // Followers end, as after a change by open(). update_backup() refuses earlier backups.
-  // The calling thread must not be in a transaction or snapshot. A function of transact() must not
-  // wait for another transaction to begin. A second call waits for the first. change_table()
-  // returns when all snapshots have ended that began before the change was complete.
-  // Complexity: O(n log n) for n rows. The table needs the memory of both during the change.
+  // The calling thread must not be in a transaction or snapshot. A function of transact() that
+  // waits for another transaction to begin delays the end of the change. A second call waits for
+  // the first. change_table() returns when all snapshots have ended that began before the change
+  // was complete. After it open() throws, as after a transaction.
+  // Complexity: O(n log n) for n rows. The former table keeps its memory until the database is
+  // destroyed, without its rows.
   // Errors: the table is as before if it throws one of these:
   //   schema_mismatch    `since` does not explain a difference, or `from` was replaced before, or
   //                      its rows are of a type without registered members
@@ -633,7 +635,7 @@ class basic_database {
     const borrowed_memory memory(*this);
     const change_of_columns* held_back_by = nullptr;
     for (internal::backoff wait;; wait.once()) {
-      if (held_back_by != nullptr) memory.let_pass(*std::exchange(held_back_by, nullptr));
+      if (held_back_by != nullptr) memory.let_pass(*std::exchange(held_back_by, nullptr), options);
       std::conditional_t<std::is_void_v<result>, std::monostate, std::optional<result>> kept;
       std::uint64_t group = 0;
       check_may_run(options);
@@ -786,10 +788,13 @@ class basic_database {
       internal::wake_waiters(&mine_.runs);
     }
     // Waits as a thread without a transaction. To be called between two.
-    void let_pass(const change_of_columns& change) const noexcept {
+    void let_pass(const change_of_columns& change, const db::transact_options& options) const {
       step();
       internal::wake_waiters(&mine_.runs);
-      change.wait();
+      change.wait(options.deadline != no_deadline || options.stop.stop_possible(), [&] {
+        return options.stop.stop_requested() ||
+               std::chrono::steady_clock::now() >= options.deadline;
+      });
       step();
       // As in the constructor.
       if constexpr (!is_optimistic) std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -837,13 +842,14 @@ class basic_database {
           !internal::may_be_here(i, one->generation.load(std::memory_order_relaxed)))
         continue;
       const auto runs = [&] { return one->runs.load(std::memory_order_acquire) == seen; };
-      internal::backoff wait;
       if (deadline == no_deadline) {
+        internal::backoff wait;
         if (runs()) internal::wait_while<internal::looks::often>(&one->runs, runs, wait);
         continue;
       }
-      for (; runs(); wait.once_or_yield()) {
+      while (runs()) {
         if (std::chrono::steady_clock::now() >= deadline) return false;
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
       }
     }
     return true;
@@ -1004,7 +1010,12 @@ class basic_database {
       wait_for_transactions();
       std::optional<typename From::key_type> done;
       do {
-        done = transact([&](auto& t) { return change->copy_some(t, done); });
+        // After a conflict fewer rows, so that one that changes all the time does not stop it.
+        std::size_t rows_max = 2 * running::rows_per_step;
+        done = transact([&](auto& t) {
+          rows_max = std::max<std::size_t>(rows_max / 2, 1);
+          return change->copy_some(t, done, rows_max);
+        });
       } while (done);
       if (storage_) storage_->change_places(from, to, [this] { return listed_tables(); });
       hold_back_all(*change);
@@ -1087,11 +1098,11 @@ class basic_database {
     return group;
   }
   void wait_for_snapshots_before(std::uint64_t group) {
-    for (internal::backoff wait;; wait.once_or_yield()) {
+    for (;;) {
       clock_.advance();
       clock_.move_horizon();
       if (clock_.horizon() >= group) return;
-      if (wait.is_spent()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
   // Frees the rows of a table that nobody uses.

@@ -316,12 +316,12 @@ TEST(SchemaChange, ARenamedColumnMayTakeADroppedName) {
   db::row row(before);
   row.set("x", 111).set("y", 222);
   const schema after = columns({"y"});
-  row_conversion both(before, after, schema_change().drop("y").rename("x", "y"));
-  EXPECT_EQ(db::row(after, both(row.words())).integer("y"), 111);
+  const row_conversion both(before, after, schema_change().drop("y").rename("x", "y"));
+  EXPECT_EQ(both.converted(row.words()).integer("y"), 111);
   EXPECT_THAT(mismatch([&] { row_conversion(before, after, schema_change().rename("x", "y")); }),
               HasSubstr("y: two columns"));
-  row_conversion dropped(before, after, schema_change().drop("x"));
-  EXPECT_EQ(db::row(after, dropped(row.words())).integer("y"), 222);
+  const row_conversion dropped(before, after, schema_change().drop("x"));
+  EXPECT_EQ(dropped.converted(row.words()).integer("y"), 222);
 }
 
 namespace arrays {

@@ -2,7 +2,8 @@
 //
 //   // the log from segment 7 on, while it is written
 //   copy_segments(*from, segments_up_to(*from, 7, durable_group), *to);
-//   update_copy(*from, durable_group, *to);      // adds to a copy what the log has gained since
+//   // adds to a copy what the log has gained since
+//   update_copy(*from, durable_group, fingerprint, *to);
 //   restore_log(*from, 4711, fingerprint, *to);  // the state of commit group 4711
 //
 // Thread-safety: any thread. If another process removes a file meanwhile, the call throws.
@@ -60,11 +61,11 @@ void remove_copy(log_directory& from) noexcept;
 // Adds to a copy of the log what the log has gained since, up to `group`, which must be durable: a
 // power failure may remove later groups from the log. Returns the number of bytes. Throws
 // std::system_error (invalid_argument) and changes nothing if `to` is not a copy of the log, was
-// changed since, or is so old that the log has removed what it lacks. The same if the copy's
-// checkpoint began before or in `columns_changed_in`: the log does not describe that change
-// (column_change.hpp).
-std::uint64_t update_copy(log_directory& from, std::uint64_t group, log_directory& to,
-                          std::uint64_t columns_changed_in = 0);
+// changed since, or is so old that the log has removed what it lacks. The same if a table has other
+// columns or another number in the log's newest checkpoint than in the copy's: the log does not
+// describe that change.
+std::uint64_t update_copy(log_directory& from, std::uint64_t group, std::uint64_t fingerprint,
+                          log_directory& to);
 
 // A file from which a directory's states can be restored.
 struct kept_file {

@@ -169,8 +169,6 @@ class storage {
   std::optional<redo_log> log_;
   std::optional<redo_log::worker> catalog_;
   std::optional<automatic_checkpoints> automatic_;
-  // A backup whose checkpoint is older lacks the changes of columns since.
-  std::atomic<std::uint64_t> columns_changed_in_{0};
   // Shared by callers of checkpoint() and backup(), so that close() waits for them.
   std::shared_mutex closing_;
 };

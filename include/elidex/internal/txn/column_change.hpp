@@ -33,11 +33,12 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <type_traits>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -66,8 +67,16 @@ class running_change {
     // In a child of fork() nobody ends the pause.
     return paused_.load() && generation_.load() == fork_generation();
   }
-  void wait() const noexcept {
-    if (holds_back()) wait_while<looks::seldom>(&paused_, [this] { return holds_back(); });
+  // Waits until resume(), or until gives_up() is true, which it asks now and then. Without
+  // `may_give_up` it does not ask.
+  template <class Fn>
+  void wait(bool may_give_up, const Fn& gives_up) const {
+    if (!holds_back()) return;
+    if (!may_give_up) {
+      wait_while<looks::seldom>(&paused_, [this] { return holds_back(); });
+      return;
+    }
+    while (holds_back() && !gives_up()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   void hold_back() noexcept {
     generation_.store(fork_generation());
@@ -111,19 +120,22 @@ class column_change final : public running_change<Transaction> {
     }
   }
 
-  // Copies some rows behind the key `done`. Returns the last of these rows' keys, or no value if
-  // there were none.
-  std::optional<key_type> copy_some(Transaction& t, const std::optional<key_type>& done) const {
+  // Copies at most `rows_max` rows behind the key `done`. Returns the last of these rows' keys, or
+  // no value if there were none.
+  std::optional<key_type> copy_some(Transaction& t, const std::optional<key_type>& done,
+                                    std::size_t rows_max) const {
     struct seen_row {
       key_type key;
       std::vector<std::uint64_t> words;
     };
     std::vector<seen_row> rows;
+    std::size_t copied_words = 0;
     const auto keep = [&](key_argument key, const typename From::row_type& row) {
       std::vector<std::uint64_t> words(from_.word_count(row));
       from_.write_words(row, words);
+      copied_words += words.size();
       rows.push_back({key_type(key), std::move(words)});
-      return rows.size() < rows_per_step;
+      return rows.size() < rows_max && copied_words < words_per_step;
     };
     if (done) {
       t.scan(from_, above(*done), keep);
@@ -157,9 +169,11 @@ class column_change final : public running_change<Transaction> {
     return rest;
   }
 
- private:
   // Chosen: so short that it rarely collides with writers, so long that its commit does not matter.
   static constexpr std::size_t rows_per_step = 64;
+
+ private:
+  static constexpr std::size_t words_per_step = 8192;  // chosen, likewise
   // Chosen: a collection unlinks so many in some milliseconds.
   static constexpr std::size_t rows_per_clearing = 4096;
 

@@ -118,11 +118,12 @@ struct index_access {
       throw;
     }
   }
-  // Counts the indexes of a table: one more or one less. Throws std::logic_error for one more while
-  // the table's columns are being changed.
+  // Counts the indexes of a table: one more or one less. For one more it throws std::logic_error
+  // while the table's columns are being changed, and schema_mismatch after that.
   template <class Database>
   static void count_index(Database& db, table_base& of, int more) {
     const std::lock_guard guard(db.tables_mutex_);
+    if (more > 0) of.check_owner(&db);
     if (more > 0 && of.is_changing())
       throw std::logic_error(of.name() + ": add_index() while change_table() changes the columns");
     of.indexes() += more;

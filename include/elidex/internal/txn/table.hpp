@@ -177,16 +177,16 @@ class table_base {
   // Throws std::logic_error if another database made the table, or schema_mismatch if
   // change_table() has replaced it.
   void check_owner(const void* database) const {
-    // relaxed, here and in check_snapshot(): no transaction runs while they change, and the next
-    // ones are ordered behind that (basic_database::change_table()). A snapshot may read the
-    // former values: it then belongs to one of the groups for which they hold.
+    // relaxed, here and in check_snapshot(): ordered by the begin of the next transaction, because
+    // none runs while they change (basic_database::change_table()). A snapshot may read the former
+    // values. It then belongs to one of the groups for which they hold.
     if (writer_.load(std::memory_order_relaxed) != database) [[unlikely]]
       refuse(database);
   }
   // The same for a snapshot of a commit group: schema_mismatch if the table got its rows later, or
   // was replaced before.
   void check_snapshot(const void* database, std::uint64_t group) const {
-    // relaxed: as above.
+    // relaxed: ordered by the snapshot's group, as above.
     if (owner_ != database || group < first_group_.load(std::memory_order_relaxed) ||
         group >= end_group_.load(std::memory_order_relaxed)) [[unlikely]]
       refuse(database);
@@ -219,10 +219,9 @@ class table_base {
   // rows.
   bool is_apart() const noexcept { return apart_.load(); }
   void set_apart(bool is) noexcept { apart_.store(is); }
-  static std::string mark_of_apart(std::uint32_t number) {
-    return " (table " + std::to_string(number) + ")";
+  std::string catalog_name() const {
+    return is_apart() ? name_ + " (table " + std::to_string(id_) + ")" : name_;
   }
-  std::string catalog_name() const { return is_apart() ? name_ + mark_of_apart(id_) : name_; }
   std::size_t row_bytes() const noexcept { return row_bytes_; }
   bool rows_vary() const noexcept { return row_bytes_ == varying; }
   // Empty if the rows are of a C++ type without registered members.
