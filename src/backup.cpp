@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -266,16 +265,20 @@ void check_groups_follow(log_directory& from, const std::vector<std::uint64_t>& 
   }
 }
 
-// The rows of the newest checkpoint's catalog, by the tables' names.
-std::map<std::string, std::string, std::less<>> newest_catalog(log_directory& of,
-                                                               std::uint64_t fingerprint) {
-  std::map<std::string, std::string, std::less<>> tables;
+struct catalog_row {
+  std::string name;
+  std::string row;
+};
+
+// The rows of the newest checkpoint's catalog.
+std::vector<catalog_row> newest_catalog(log_directory& of, std::uint64_t fingerprint) {
+  std::vector<catalog_row> tables;
   log_reader reader(of, fingerprint, log_reader::writer::running, [](const log_entry&) {});
   std::uint64_t first_group = 0;
   reader.visit_newer_checkpoint(
       [&](const log_entry& row) {
         if (row.table != catalog_table) return false;
-        tables.emplace(row.key, row.row);
+        tables.push_back({std::string(row.key), std::string(row.row)});
         return true;
       },
       first_group);
@@ -284,11 +287,12 @@ std::map<std::string, std::string, std::less<>> newest_catalog(log_directory& of
 
 // A change of columns is in a checkpoint and not in the log.
 void check_same_tables(log_directory& from, log_directory& copy, std::uint64_t fingerprint) {
-  const auto now = newest_catalog(from, fingerprint);
-  for (const auto& [name, row] : newest_catalog(copy, fingerprint)) {
-    const auto found = now.find(name);
-    if (found != now.end() && lasting_part(found->second) != lasting_part(row))
-      refuse(name +
+  const std::vector<catalog_row> now = newest_catalog(from, fingerprint);
+  for (const catalog_row& one : newest_catalog(copy, fingerprint)) {
+    const auto found = std::find_if(now.begin(), now.end(),
+                                    [&](const catalog_row& of) { return of.name == one.name; });
+    if (found != now.end() && lasting_part(found->row) != lasting_part(one.row))
+      refuse(one.name +
              ": its columns were changed after the backup was made (expected: make a new backup)");
   }
 }
