@@ -61,7 +61,7 @@ bool is_of_kind(const pthread_mutex_t& m, int kind) noexcept {
   return (m.__data.__kind & 3) == kind;
 }
 
-// An owner as a mutex notes it; zero is nobody.
+// An owner as a mutex notes it. Zero means that no thread owns it.
 int me() noexcept {
   return static_cast<int>(running->current()) + 1;
 }

@@ -72,10 +72,10 @@ void space_reserve::remove_from(log_directory& in) {
   if (in.open(name, error) != nullptr) in.remove(name, error);
 }
 
-bool space_reserve::refill() {
+void space_reserve::refill() {
   {
     const std::lock_guard guard(mutex_);
-    if (is_there_) return true;
+    if (is_there_) return;
     remove_from(*of_);  // one of another size
     std::error_code error;
     filling_ = of_->create(name, error);
@@ -85,8 +85,6 @@ bool space_reserve::refill() {
   std::uint64_t written = 0;
   while (write_piece(written)) {
   }
-  const std::lock_guard guard(mutex_);
-  return is_there_;
 }
 
 // Returns whether there is more to write.

@@ -196,10 +196,8 @@ finished_checkpoint storage::checkpoint(const table_list& tables) {
   std::unique_lock<std::mutex> turn = turn_of_caller();
   checkpoint_writer to(log);
   turn = {};
-  write_all(to, tables);
-  const finished_checkpoint finished = to.finish();
+  const finished_checkpoint finished = write(to, tables);
   if (automatic_) automatic_->note(finished, written_before);
-  after_checkpoint();
   return finished;
 }
 
@@ -285,13 +283,7 @@ void storage::write_checkpoints_by_itself(table_list tables) {
   if (!log_ || (!has_limits && reserve_ == nullptr)) return;
   automatic_.emplace(*log_, limits_, sizes_of_files(), [this, tables = std::move(tables)] {
     checkpoint_writer to(*log_);
-    {
-      const log_that_is_held held(*log_, is_full_.load());
-      write_all(to, tables);
-    }
-    const finished_checkpoint finished = to.finish();
-    after_checkpoint();
-    return finished;
+    return write(to, tables);
   });
   automatic_ready_.store(true);
   if (is_full_.load()) leave_full_disk();
@@ -302,12 +294,18 @@ void storage::leave_full_disk() noexcept {
   automatic_->ask();
 }
 
-void storage::after_checkpoint() {
-  if (reserve_ == nullptr) return;
+finished_checkpoint storage::write(checkpoint_writer& to, const table_list& tables) {
+  {
+    const log_that_is_held held(*log_, is_full_.load());
+    write_all(to, tables);
+  }
+  const finished_checkpoint finished = to.finish();
+  if (reserve_ == nullptr) return finished;
   is_full_.store(false);
   reserve_->refill();  // at the slow pace, if that is the pace: the log would take the space
   log_->set_pace(redo_log::pace::normal);
   if (is_full_.load()) log_->set_pace(redo_log::pace::slow);  // it was used in between
+  return finished;
 }
 
 automatic_checkpoints_report storage::automatic() const {

@@ -542,7 +542,8 @@ TYPED_TEST(ColumnChange, FreesTheFormerRows) {
   auto& former = book.now();
   book.change();
   for (int i = 0; i < 20 && former.absent_records() != 0; ++i) book.db.collect();
-  EXPECT_FALSE(former.absent_records() != 0);
+  EXPECT_EQ(former.absent_records(), 0U);
+  EXPECT_FALSE(former.has_rows());
 }
 
 // --- in a directory

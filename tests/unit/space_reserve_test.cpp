@@ -99,7 +99,7 @@ TEST(SpaceReserve, LetsOpenLeaveAFullDisk) {
     kept.change(10);
     kept.db.close();
   }
-  disk.faults().room_bytes = disk.occupied();  // somebody else has the rest
+  disk.faults().room_bytes = disk.occupied();  // other files have the rest
   EXPECT_EQ(code_thrown_by([&] {
               faulty_disk copy = disk.copy();
               copy.faults().room_bytes = disk.occupied() - reserve;

@@ -41,8 +41,8 @@ class space_reserve final : public log_directory {
   space_reserve(std::unique_ptr<log_directory> of, std::uint64_t bytes,
                 std::function<void()> released);
 
-  // Makes the file, unless it is there. Returns whether it is there afterwards.
-  bool refill();
+  // Makes the file, if there is room and it is not there.
+  void refill();
   // Removes the file, if `in` has one. Errors do not matter.
   static void remove_from(log_directory& in);
 

@@ -156,7 +156,8 @@ class storage {
   static void write_all(checkpoint_writer& to, const table_list& tables);
   automatic_checkpoints::found_files sizes_of_files();
   void leave_full_disk() noexcept;
-  void after_checkpoint();
+  // Writes and finishes a checkpoint of this directory, and makes the reserve again.
+  finished_checkpoint write(checkpoint_writer& to, const table_list& tables);
 
   const automatic_checkpoints::limits limits_;
   std::unique_ptr<log_directory> directory_;  // null with level none

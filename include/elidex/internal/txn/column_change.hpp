@@ -64,7 +64,7 @@ class running_change {
 
   // Whether a transaction that has just begun must end and wait.
   bool holds_back() const noexcept {
-    // In a child of fork() nobody ends the pause.
+    // In a child of fork() no thread ends the pause.
     return paused_.load() && generation_.load() == fork_generation();
   }
   // Waits until resume(), or until gives_up() is true, which it asks now and then. Without
