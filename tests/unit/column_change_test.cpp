@@ -211,11 +211,13 @@ struct ledger {
     const auto amount = static_cast<std::int64_t>(random.below(5));
     const std::optional<db::row> row = t.get(rows, from);
     if (!row || from == to) return;
-    if (!t.get(rows, to)) {
+    // One read, because a second one may find no row, in a transaction that will not commit.
+    const std::optional<db::row> other = t.get(rows, to);
+    if (!other) {
       t.erase(rows, from);
       t.insert(rows, to, *row);
     } else if (amount == 0) {
-      t.upsert(rows, to, *t.get(rows, to));
+      t.upsert(rows, to, *other);
     } else {
       t.update(rows, from, [&](db::row& one) { add(one, -amount); });
       t.update(rows, to, [&](db::row& one) { add(one, amount); });
