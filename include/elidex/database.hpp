@@ -63,7 +63,8 @@
 // update() of one row is atomic at every level. A transaction sees its own writes. Other
 // transactions see them after the commit. A transaction reads committed rows, each of them whole,
 // but possibly from different moments; the commit finds that out. So the function may see an
-// inconsistent state. Its loops must terminate even then.
+// inconsistent state. Its loops must terminate even then, and a second read of a row may find
+// another one or none.
 //
 // Durability: a database lives in memory until open() gives it a directory.
 //
