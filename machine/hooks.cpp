@@ -294,11 +294,23 @@ bool elidex_sim_end_elision(std::uint32_t* word, std::uint32_t value) noexcept {
   return running != nullptr && running->end_elision(*word, value);
 }
 
+// Of a store that the compiler does not announce (unannounced_stores.py).
+__attribute__((visibility("hidden"), used)) void elidex_sim_unannounced_write_here(
+    const void* at, std::size_t bytes, const void* from) {
+  plain(at, bytes, true, from);
+}
+
 __attribute__((visibility("hidden"), used)) void elidex_sim_system_call_here() {
   if (running != nullptr) running->system_call();
 }
 
 }  // extern "C"
+
+// Whether the CPU and the kernel have the instruction that keeps registers of all widths.
+extern "C" {
+extern __attribute__((visibility("hidden"))) bool elidex_sim_has_xsave;
+bool elidex_sim_has_xsave = __builtin_cpu_supports("avx") != 0;
+}
 
 // Both come back a second time when the transaction aborts, so they hand on where their caller goes
 // on: a `registers` on the stack (its layout is that of fiber.hpp), whose stack pointer is the
@@ -399,4 +411,78 @@ elidex_sim_system_call:
     ret
     .cfi_endproc
     .size elidex_sim_system_call, .-elidex_sim_system_call
+
+    # Announce a store of so many bytes at %rdi. The compiler does not know of these calls: they
+    # keep all registers but %rdi, and the flags.
+    .macro elidex_sim_unannounced bytes
+    .globl elidex_sim_unannounced_write\bytes
+    .type elidex_sim_unannounced_write\bytes, @function
+elidex_sim_unannounced_write\bytes:
+    pushq $\bytes
+    jmp elidex_sim_unannounced_write
+    .size elidex_sim_unannounced_write\bytes, .-elidex_sim_unannounced_write\bytes
+    .endm
+    elidex_sim_unannounced 1
+    elidex_sim_unannounced 2
+    elidex_sim_unannounced 4
+    elidex_sim_unannounced 8
+    elidex_sim_unannounced 16
+    elidex_sim_unannounced 32
+    elidex_sim_unannounced 64
+
+    .type elidex_sim_unannounced_write, @function
+elidex_sim_unannounced_write:
+    pushfq
+    pushq %rbp
+    movq %rsp, %rbp
+    pushq %rax
+    pushq %rdx
+    pushq %rcx
+    pushq %rsi
+    pushq %r8
+    pushq %r9
+    pushq %r10
+    pushq %r11
+    subq $2752, %rsp
+    andq $-64, %rsp
+    xorl %edx, %edx
+    cmpb $0, elidex_sim_has_xsave(%rip)
+    je 1f
+    movq %rdx, 512(%rsp)
+    movq %rdx, 520(%rsp)
+    movq %rdx, 528(%rsp)
+    movq %rdx, 536(%rsp)
+    movq %rdx, 544(%rsp)
+    movq %rdx, 552(%rsp)
+    movq %rdx, 560(%rsp)
+    movq %rdx, 568(%rsp)
+    movl $0xe7, %eax
+    xsave (%rsp)
+    jmp 2f
+1:  fxsave (%rsp)
+2:  movq 16(%rbp), %rsi
+    movq 24(%rbp), %rdx
+    cld
+    call elidex_sim_unannounced_write_here
+    xorl %edx, %edx
+    cmpb $0, elidex_sim_has_xsave(%rip)
+    je 1f
+    movl $0xe7, %eax
+    xrstor (%rsp)
+    jmp 2f
+1:  fxrstor (%rsp)
+2:  leaq -64(%rbp), %rsp
+    popq %r11
+    popq %r10
+    popq %r9
+    popq %r8
+    popq %rsi
+    popq %rcx
+    popq %rdx
+    popq %rax
+    popq %rbp
+    popfq
+    leaq 8(%rsp), %rsp
+    ret
+    .size elidex_sim_unannounced_write, .-elidex_sim_unannounced_write
 )");

@@ -6,8 +6,8 @@ So calls of them get other names, under which the machine has its own. Whatever 
 be known not to touch the program's shared data behind the machine's back: with --strict, an import that is not on the
 list below is an error.
 
-The program also counts its instructions, for the machine to charge (count_instructions()), and says which loads an
-access waits for (dependences.py).
+The program also counts its instructions, for the machine to charge (count_instructions()), says which loads an access
+waits for (dependences.py), and announces the stores that the compiler does not (unannounced_stores.py).
 """
 
 import re
@@ -17,6 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from dependences import add_dependences  # noqa: E402
+from unannounced_stores import announce_stores  # noqa: E402
 
 RENAMED = ["memcpy", "memmove", "memset", "memcmp", "memchr", "strlen"]
 
@@ -157,7 +158,7 @@ def compile_counted(command, examine=None):
             if examine is not None:
                 examine(lines)
             counted = "".join(count_instructions(lines)).splitlines(keepends=True)
-            assembly.write_text("".join(add_dependences(counted)))
+            assembly.write_text("".join(announce_stores(add_dependences(counted))))
             status = subprocess.run([command[0], "-c", "-o", command[at], assembly]).returncode
     finally:
         assembly.unlink(missing_ok=True)

@@ -17,6 +17,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "elidex/elided.hpp"
@@ -53,6 +54,77 @@ TEST(Region, AnAbortBringsMemoryStackAndRegistersBack) {
     EXPECT_EQ(in_register, 5);
   }});
   EXPECT_EQ(seen_twice, 1);  // the first time was rolled back
+}
+
+// The compiler calls the machine neither where a call returns a structure, nor where it clears one.
+struct word_pair {
+  u64 a, b;
+  friend bool operator==(const word_pair&, const word_pair&) = default;
+};
+struct number_pair {
+  double a, b;
+  friend bool operator==(const number_pair&, const number_pair&) = default;
+};
+struct word_and_byte {
+  u64 a;
+  unsigned char b;
+  friend bool operator==(const word_and_byte&, const word_and_byte&) = default;
+};
+struct many_words {
+  std::array<u64, 12> words;
+  friend bool operator==(const many_words&, const many_words&) = default;
+};
+template <class Structure>
+[[gnu::noinline]] Structure some(u64 n) {
+  asm volatile("" : "+r"(n));
+  if constexpr (std::is_same_v<Structure, many_words>) {
+    return {{n, n + 1, 3, 4, n}};
+  } else if constexpr (std::is_same_v<Structure, number_pair>) {
+    return {static_cast<double>(n), 7};
+  } else {
+    return {n, 5};
+  }
+}
+template <class Structure>
+[[gnu::noinline]] void put(Structure& to, u64 n) {
+  to = some<Structure>(n);
+}
+template <class Structure>
+[[gnu::noinline]] void put_new(Structure* to, u64 n) {
+  new (to) Structure(some<Structure>(n));
+}
+template <class Structure>
+[[gnu::noinline]] void clear(Structure& of) {
+  __builtin_memset(&of, 0, sizeof of);
+}
+
+template <class Structure>
+void abort_undoes() {
+  alignas(64) static Structure shared;
+  const auto before = some<Structure>(1);
+  shared = before;
+  run_here({[&] {
+    for (void (*const change)(Structure&) :
+         {+[](Structure& s) { put(s, 7); }, +[](Structure& s) { put_new(&s, 7); },
+          +[](Structure& s) { clear(s); }}) {
+      const htm::status entry = region([&] {
+        change(shared);
+        htm::abort<1>();
+      });
+      EXPECT_EQ(entry.code(), 1);
+      EXPECT_TRUE(shared == before);
+      EXPECT_TRUE(region([&] { change(shared); }).started());
+      EXPECT_FALSE(shared == before);
+      shared = before;
+    }
+  }});
+}
+
+TEST(Region, AnAbortUndoesStructuresThatCallsReturn) {
+  abort_undoes<word_pair>();
+  abort_undoes<number_pair>();
+  abort_undoes<word_and_byte>();
+  abort_undoes<many_words>();
 }
 
 TEST(Region, WhatIsCommittedStays) {

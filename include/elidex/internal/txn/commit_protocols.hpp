@@ -133,12 +133,7 @@ void write_rows(transaction_context& t, commit_stamp stamp, commit_clock& clock)
     if (wants_version(*w.row, w.had, stamp.group()))
       w.row->keep_version(*std::exchange(w.spare, nullptr), w.had);
     if (!w.erases()) {
-      if (w.may_retire) {
-        // Word by word: GCC does not instrument the store of a struct that a call returns, so the
-        // machine (docs/MACHINE.md) would not undo it when a region aborts.
-        const std::span<std::uint64_t> body = w.row->body();
-        w.old_body = {body.data(), body.size()};
-      }
+      if (w.may_retire) w.old_body = w.row->body();
       w.row->write(w.words, std::exchange(w.body, nullptr));
     }
     if (w.row->has_versions()) w.cut_off = w.row->cut_versions(horizon, stamp);
