@@ -62,6 +62,10 @@ block_pool::block_pool(std::size_t block_bytes, const char* name, std::size_t he
       head_bytes_(static_cast<std::uint32_t>(head_bytes)) {}
 
 block_pool::~block_pool() {
+  give_back_chunks();
+}
+
+void block_pool::give_back_chunks() noexcept {
   while (last_chunk_ != nullptr) {
     const chunk_end chunk = *last_chunk_;
     permit_access(chunk.begin, chunk.bytes);
@@ -213,6 +217,21 @@ void block_pool::make_room_for_batches(std::size_t batches) {
   if (spilled_ == nullptr) spilled_ = std::make_unique<std::vector<free_block*>>();
   if (batches > spilled_->capacity())
     spilled_->reserve(std::max(batches, 2 * spilled_->capacity()));
+}
+
+bool block_pool::give_back_unused() noexcept {
+  if (blocks_in_use() != 0) return false;
+  parts_.for_each([](part& p) {
+    const std::lock_guard guard(p.lock);
+    p.free = nullptr;
+    p.free_count = 0;
+  });
+  const std::lock_guard guard(chunk_lock_);
+  if (spilled_ != nullptr) spilled_->clear();
+  unused_ = nullptr;
+  unused_count_ = 0;
+  give_back_chunks();
+  return true;
 }
 
 std::size_t block_pool::reserved_bytes() const noexcept {

@@ -50,12 +50,23 @@ block_pool& record_memory::make_pool(std::size_t room) {
   return *made;
 }
 
+template <class Fn>
+void record_memory::for_each_pool(Fn&& fn) const {
+  if (!pools_) return;
+  for (const std::atomic<block_pool*>& one : *pools_) {
+    if (block_pool* const made = one.load()) fn(*made);
+  }
+}
+
+bool record_memory::give_back_unused() noexcept {
+  bool all = one_.give_back_unused();
+  for_each_pool([&](block_pool& one) { all = one.give_back_unused() && all; });
+  return all;
+}
+
 std::size_t record_memory::reserved_bytes() const noexcept {
   std::size_t bytes = one_.reserved_bytes();
-  if (!pools_) return bytes;
-  for (const std::atomic<block_pool*>& one : *pools_) {
-    if (const block_pool* const made = one.load()) bytes += made->reserved_bytes();
-  }
+  for_each_pool([&](const block_pool& one) { bytes += one.reserved_bytes(); });
   return bytes;
 }
 

@@ -6,6 +6,7 @@
 #include <barrier>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <memory_resource>
 #include <new>
@@ -445,6 +446,40 @@ TEST(BlockPool, UsesBlocksOfTheFirstPartAgain) {
   EXPECT_EQ(pool.blocks_in_use(), 0u);
   // With 32 parts that hold up to 64 free blocks each. No round needs new ones for ever.
   EXPECT_LT(pool.reserved_bytes(), before + 400'000);
+}
+
+TEST(BlockPool, GivesBackItsMemoryIfNoBlockIsInUse) {
+  internal::memory_source source(memory_options{});
+  internal::block_pool pool(1024, "block", 0, source);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::vector<void*>> blocks(4);
+    {
+      std::vector<std::jthread> threads;
+      for (std::vector<void*>& mine : blocks) {
+        threads.emplace_back([&] {
+          for (int i = 0; i < 500; ++i) {
+            void* const block = pool.allocate();
+            std::memset(block, 1, 1024);
+            mine.push_back(block);
+          }
+        });
+      }
+    }
+    const std::size_t whole = pool.reserved_bytes();
+    EXPECT_GT(whole, 4 * 500 * 1024u);
+    EXPECT_FALSE(pool.give_back_unused());
+    void* const last = blocks[0].back();
+    blocks[0].pop_back();
+    for (const std::vector<void*>& some : blocks) {
+      for (void* const one : some) pool.deallocate(one);
+    }
+    EXPECT_FALSE(pool.give_back_unused());
+    EXPECT_EQ(pool.reserved_bytes(), whole);
+    pool.deallocate(last);
+    EXPECT_TRUE(pool.give_back_unused());
+    EXPECT_LT(pool.reserved_bytes(), 10'000u);  // of its parts
+    EXPECT_TRUE(pool.give_back_unused());
+  }
 }
 
 TEST(RetireList, TakesNothingBeforeItsFirstUse) {

@@ -55,6 +55,10 @@ class block_pool {
   // changed nothing.
   void reserve(std::size_t blocks);
 
+  // Returns all chunks to the source if no block is in use. Returns whether none is. Meanwhile no
+  // other thread calls allocate(), and none reads a free block's head.
+  bool give_back_unused() noexcept;
+
   // The bytes obtained for blocks, used or not, and for the pool's own parts.
   std::size_t reserved_bytes() const noexcept;
   // The number of blocks that are allocated and not yet deallocated.
@@ -84,6 +88,7 @@ class block_pool {
   bool take_left_behind(part&) noexcept;
   void add_chunk();                                          // the caller holds chunk_lock_
   void use_chunk(void* memory, std::size_t bytes) noexcept;  // likewise
+  void give_back_chunks() noexcept;                          // likewise
   void make_room_for_batches(std::size_t batches);
   std::size_t chunk_bytes() const noexcept {
     return last_chunk_ == nullptr ? 0 : last_chunk_->bytes_of_all;

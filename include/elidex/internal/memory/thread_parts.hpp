@@ -21,6 +21,7 @@
 #include <atomic>
 #include <cstddef>
 #include <new>
+#include <utility>
 
 #include "elidex/internal/memory/epoch.hpp"
 
@@ -61,6 +62,11 @@ class thread_parts {
     const many* const more = more_.load(std::memory_order_acquire);
     if (more == nullptr) return;
     for (const padded& one : *more) fn(one.part);
+  }
+
+  template <class Fn>
+  void for_each(Fn&& fn) {
+    std::as_const(*this).for_each([&](const Part& one) { fn(const_cast<Part&>(one)); });
   }
 
   // What the further parts take, in bytes.

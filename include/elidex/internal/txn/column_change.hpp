@@ -32,12 +32,15 @@
 // places in the catalog while no checkpoint is being written, and the one of 3 begins after that.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -115,7 +118,7 @@ class column_change final : public running_change<Transaction> {
       if (one.words.empty()) {
         erase_copy(t, key);
       } else {
-        t.upsert(to_, key, converted(one.words));
+        t.upsert(to_, key, converted(key, one.words));
       }
     }
   }
@@ -143,7 +146,7 @@ class column_change final : public running_change<Transaction> {
       t.scan(from_, all, keep);
     }
     for (const seen_row& one : rows) {
-      if (!t.get(to_, one.key)) t.insert(to_, one.key, converted(one.words));
+      if (!t.get(to_, one.key)) t.insert(to_, one.key, converted(one.key, one.words));
     }
     return rows.empty() ? std::nullopt : std::optional(std::move(rows.back().key));
   }
@@ -177,14 +180,28 @@ class column_change final : public running_change<Transaction> {
   // Chosen: a collection unlinks so many in some milliseconds.
   static constexpr std::size_t rows_per_clearing = 4096;
 
-  typename To::row_type converted(std::span<const std::uint64_t> words) const {
-    return to_.row_of(conversion_.converted(words).words());
+  typename To::row_type converted(key_argument key, std::span<const std::uint64_t> words) const {
+    try {
+      return to_.row_of(conversion_.converted(words).words());
+    } catch (const row_too_large& why) {
+      throw row_too_large(from_.name() + ": " + text_of(key) + ": " + why.what());
+    }
+  }
+  static std::string text_of(key_argument key) {
+    if constexpr (std::integral<key_type>) {
+      return "key " + std::to_string(key);
+    } else {
+      const bool is_text =
+          std::all_of(key.begin(), key.end(), [](char c) { return c >= ' ' && c <= '~'; });
+      return is_text ? "key '" + std::string(key) + "'"
+                     : "a key of " + std::to_string(key.size()) + " bytes";
+    }
   }
   void erase_copy(Transaction& t, key_argument key) const {
     for (;;) {
       if (t.erase(to_, key)) return;
       try {
-        t.insert(to_, key, converted(row(conversion_.from()).words()));
+        t.insert(to_, key, converted(key, row(conversion_.from()).words()));
       } catch (const duplicate_key&) {
         continue;  // the copier has inserted it in between
       }

@@ -54,6 +54,9 @@ class record_memory {
       made_pool(room).deallocate(block);
     }
   }
+  // Returns the memory of each pool that has no block in use. Returns whether none has. Meanwhile
+  // no other thread calls allocate().
+  bool give_back_unused() noexcept;
   std::size_t reserved_bytes() const noexcept;
 
   // The distance between two records' addresses is at least this.
@@ -102,6 +105,9 @@ class record_memory {
     return made != nullptr ? *made : make_pool(room);
   }
   block_pool& make_pool(std::size_t room);
+  // Calls fn(pool) for each pool of rows of varying length.
+  template <class Fn>
+  void for_each_pool(Fn&& fn) const;
 
   const std::size_t room_;
   const std::size_t words_behind_;

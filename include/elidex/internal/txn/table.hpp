@@ -370,6 +370,15 @@ class table_base {
     listed.resize(kept);
     keep_absent(std::move(listed));
   }
+  // Of a former table: returns the memory of its records if none is left. Returns whether it has.
+  // Under the database's mutex.
+  bool give_back_memory() noexcept {
+    if (!gave_back_) {
+      retire_list_.sweep_all();
+      gave_back_ = memory_.give_back_unused();
+    }
+    return gave_back_;
+  }
   std::size_t absent_records() const noexcept {
     const std::lock_guard guard(absent_mutex_);
     return absent_.size();
@@ -436,6 +445,7 @@ class table_base {
   std::atomic<std::uint64_t> end_group_{std::numeric_limits<std::uint64_t>::max()};
   std::atomic<bool> apart_{false};
   role role_ = role::current;
+  bool gave_back_ = false;
   bool is_changing_ = false;
   int indexes_ = 0;
   schema_change changes_;
