@@ -20,6 +20,9 @@ struct description {
 constexpr std::uint32_t signed_key_flag = 1;
 constexpr std::uint32_t unfinished_flag = 2;
 constexpr std::uint32_t apart_flag = 4;  // with unfinished_flag, for earlier versions
+// Above the flags, which earlier versions read one by one: the number of the table that is indexed.
+constexpr std::uint32_t flag_bits = 12;
+static_assert(loading::numbers_max <= 1U << (32 - flag_bits));
 
 description numbers_of(const table_base& table) {
   return {.number = table.id(),
@@ -27,7 +30,8 @@ description numbers_of(const table_base& table) {
           .key_bytes = table.key_type_of().bytes,
           .flags = (table.key_type_of().is_signed ? signed_key_flag : 0) |
                    (table.is_unfinished() ? unfinished_flag : 0) |
-                   (table.is_apart() ? unfinished_flag | apart_flag : 0)};
+                   (table.is_apart() ? unfinished_flag | apart_flag : 0) |
+                   table.indexed_number() << flag_bits};
 }
 
 // What must be the same in the directory and in the program.
@@ -81,7 +85,7 @@ std::string lasting_part(std::string_view row) {
   std::string lasting(row);
   if (row.size() < sizeof said) return lasting;
   std::memcpy(&said, row.data(), sizeof said);
-  said.flags &= ~unfinished_flag;
+  said.flags &= ((1U << flag_bits) - 1) & ~unfinished_flag;
   std::memcpy(lasting.data(), &said, sizeof said);
   return lasting;
 }
@@ -265,6 +269,7 @@ void loading::meet(const log_entry& entry) {
   found->set_id(numbers.number);
   found->set_declared_in(row.group);
   found->set_unfinished(said.is_unfinished);
+  found->set_indexed_number(numbers.flags >> flag_bits);
 }
 
 void loading::clear(table_base& unfinished) {

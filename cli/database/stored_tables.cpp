@@ -74,9 +74,11 @@ const stored_tables::table& stored_tables::add(Table& made) {
               return db_->read_only([&](auto& t) { return t.get(made, key_of<key_type>(key)); });
             },
             [this, &made](const stored_key& key) {
+              db_->mark_indexes_stale(made);
               return db_->transact([&](auto& t) { return t.erase(made, key_of<key_type>(key)); });
             },
             [this, &made](const row_list& rows) {
+              db_->mark_indexes_stale(made);
               db_->transact([&](auto& t) {
                 for (const auto& [key, row] : rows) t.upsert(made, key_of<key_type>(key), row);
               });

@@ -464,6 +464,30 @@ class basic_database {
     }
   }
 
+  // Says that the indexes of a table will no longer agree with its rows, and returns their number.
+  // The next open() of a program that has these indexes makes their entries again. Call it before
+  // writing rows of a table that open_all() has created: a database without the program's functions
+  // cannot update its indexes.
+  // Until the program has opened a directory and written a checkpoint of it, a directory of an
+  // earlier version does not say which tables are indexes. Then the result is 0, and the indexes
+  // become wrong.
+  // Complexity: linear in the number of tables. Throws std::logic_error for a table of another
+  // database, schema_mismatch for one that change_table() has replaced, and std::system_error if
+  // the log has failed or is closed.
+  template <class Table>
+  std::size_t mark_indexes_stale(const Table& of) {
+    const std::lock_guard guard(tables_mutex_);
+    of.check_owner(this);
+    std::size_t found = 0;
+    for (const auto& one : tables_) {
+      // The functions of the program's own indexes are here, and indexed_table updates those.
+      if (one->indexed() != nullptr || one->indexed_number() != of.id()) continue;
+      ++found;
+      if (!one->is_unfinished()) set_unfinished(*one, true);
+    }
+    return found;
+  }
+
   // Loads the tables from the directory, and logs later commits there. It creates a directory that
   // does not exist, except at level none. Call it once, alone, before the first transaction. Create
   // the directory's tables before the call. Other tables may be created later.
@@ -964,6 +988,16 @@ class basic_database {
                              ": a schema_change after open() (expected: before open())");
     made.set_changes(std::move(since));
     return made;
+  }
+  // Marks an index. Under tables_mutex_.
+  void set_unfinished(internal::table_base& entries, bool is) {
+    entries.set_unfinished(is);
+    try {
+      if (storage_) storage_->note_state(entries);
+    } catch (...) {
+      entries.set_unfinished(!is);
+      throw;
+    }
   }
   // Creates a table of the directory that the program has not created.
   internal::table_base* make_table(const internal::table_description& said) {

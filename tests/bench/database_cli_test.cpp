@@ -114,6 +114,36 @@ TEST_F(db_command, LoadIsTheInverseOfDump) {
   EXPECT_EQ(db.read_only([&](auto& t) { return t.get(orders, 1); })->note, "a \"note\", short");
 }
 
+TEST_F(db_command, LoadLeavesIndexesToTheProgram) {
+  const auto open = [&](auto&& then) {
+    elidex::database db;
+    auto& orders = db.create_table<std::uint64_t, order>("orders");
+    db.create_table<std::string, plain>("plains");
+    db.create_table<std::int8_t, std::int64_t>("small keys");
+    elidex::db::indexed_table by(db, orders);
+    const auto customer = by.add_index<std::uint64_t>(
+        "orders by customer", [](std::uint64_t, const order& one) { return one.customer; });
+    db.open(path("shop"));
+    std::vector<std::uint64_t> found;
+    db.read_only([&](auto& t) {
+      by.find(t, customer, 7, [&](std::uint64_t key, const order&) { found.push_back(key); });
+    });
+    then(found);
+  };
+  open([](const auto& found) { EXPECT_THAT(found, testing::ElementsAre(1)); });
+  std::istringstream dumped(run("db dump " + path("shop") + " --table orders").out);
+  std::string head;
+  std::string row;
+  std::getline(dumped, head);
+  std::getline(dumped, row);  // of key 1
+  nlohmann::json another = nlohmann::json::parse(row);
+  another["key"] = 50;
+  file("orders.jsonl", head + "\n" + another.dump() + "\n");
+  const outcome loaded = run("db load " + path("shop") + " " + path("orders.jsonl"));
+  EXPECT_EQ(loaded.status, 0) << loaded.err;
+  open([](const auto& found) { EXPECT_THAT(found, testing::ElementsAre(1, 50)); });
+}
+
 TEST_F(db_command, LoadNamesTheLine) {
   const auto refused = [&](const std::string& text) {
     file("bad.jsonl", text);

@@ -534,6 +534,36 @@ class directory_of_database : public ::testing::Test {
   std::string path_;
 };
 
+TEST_F(directory_of_database, MarkIndexesStale) {
+  {
+    database program;
+    auto& accounts = program.create_table<std::uint64_t, account>("accounts");
+    db::indexed_table by(program, accounts);
+    by.add_index<std::int64_t>("by balance",
+                               [](std::uint64_t, const account& a) { return a.balance; });
+    program.open(path_);
+  }
+  {
+    database db;
+    db.open_all(path_);
+    db.close();
+    const auto& accounts = db.find_table<std::uint64_t>("accounts");
+    EXPECT_THROW(db.mark_indexes_stale(accounts), std::system_error);
+  }
+  misuse_row("database::mark_indexes_stale", misuse::closed_object,
+             "after close(): throws std::system_error if the table has indexes");
+  database db;
+  db.open_all(path_);
+  const auto& accounts = db.find_table<std::uint64_t>("accounts");
+  database another;
+  EXPECT_THROW(another.mark_indexes_stale(accounts), std::logic_error);
+  misuse_row("database::mark_indexes_stale", misuse::bad_argument,
+             "a table of another database: throws std::logic_error");
+  db.transact([&](auto&) { EXPECT_EQ(db.mark_indexes_stale(accounts), 1U); });
+  misuse_row("database::mark_indexes_stale", misuse::reentrance,
+             "from within a transaction: works as usual");
+}
+
 TEST_F(directory_of_database, OpenAll) {
   database db;
   db.transact([&](auto&) { EXPECT_THROW(db.open_all(path_), std::logic_error); });

@@ -50,7 +50,8 @@ struct table_description {
 
 // The table's row in the catalog.
 std::string describe_for_catalog(const table_base& table);
-// A row of the catalog without the flag that an index which is being built loses.
+// A row of the catalog without what an index gets or loses later: the flag of an index that is
+// being built, and the number of its table, which earlier versions did not write.
 std::string lasting_part(std::string_view row);
 
 // Where the rows of entries go.

@@ -110,13 +110,7 @@ struct index_access {
   template <class Database>
   static void set_unfinished(Database& db, table_base& entries, bool is) {
     const std::lock_guard guard(db.tables_mutex_);
-    entries.set_unfinished(is);
-    try {
-      if (db.storage_) db.storage_->note_state(entries);
-    } catch (...) {
-      entries.set_unfinished(!is);
-      throw;
-    }
+    db.set_unfinished(entries, is);
   }
   // Counts the indexes of a table: one more or one less. For one more it throws std::logic_error
   // while the table's columns are being changed, and schema_mismatch after that.

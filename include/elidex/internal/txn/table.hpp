@@ -254,6 +254,13 @@ class table_base {
     fill_ = std::move(fill);
   }
   void fill() const { fill_(); }
+  // The number of the table that this table indexes, as the program or the directory says. 0: this
+  // is no index, or an earlier version wrote the directory.
+  std::uint32_t indexed_number() const noexcept {
+    return indexed_ != nullptr ? indexed_->id() : indexed_number_;
+  }
+  // Set before transactions use the table.
+  void set_indexed_number(std::uint32_t number) noexcept { indexed_number_ = number; }
   // Whether the table is an index that is still being built, or that was dropped. open() does not
   // use what a directory has of it.
   bool is_unfinished() const noexcept { return unfinished_.load(); }
@@ -435,6 +442,7 @@ class table_base {
   std::uint32_t id_ = 0;
   std::uint64_t declared_in_ = 1;
   const table_base* indexed_ = nullptr;
+  std::uint32_t indexed_number_ = 0;  // as the directory says
   std::function<void()> fill_;
   std::atomic<bool> unfinished_{false};
   bool abandoned_ = false;
