@@ -69,6 +69,13 @@ class engine {
     visit(address, bytes, write, false);
     if (write) pending_write_ = {address, bytes};
   }
+  // Of a store that the instrumentation has found. If the compiler has just announced it, too, the
+  // second time does not count.
+  void access_unannounced(std::uint64_t address, std::uint64_t bytes, const void* from) {
+    const std::uint64_t behind = address - pending_write_.begin;
+    if (behind >= pending_write_.bytes || bytes > pending_write_.bytes - behind)
+      access(address, bytes, true, from);
+  }
   // Says which function makes the access that follows, if that is announced without `from`.
   void calls_from(const void* code) noexcept { now_running_->last_code = code; }
   // Two places in one turn: the first is written if `write_first`, and the second is read. The

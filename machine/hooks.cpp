@@ -297,7 +297,8 @@ bool elidex_sim_end_elision(std::uint32_t* word, std::uint32_t value) noexcept {
 // Of a store that the compiler does not announce (unannounced_stores.py).
 __attribute__((visibility("hidden"), used)) void elidex_sim_unannounced_write_here(
     const void* at, std::size_t bytes, const void* from) {
-  plain(at, bytes, true, from);
+  if (running != nullptr)
+    running->access_unannounced(reinterpret_cast<std::uint64_t>(at), bytes, from);
 }
 
 __attribute__((visibility("hidden"), used)) void elidex_sim_system_call_here() {

@@ -6,97 +6,241 @@ With -fsanitize=thread GCC calls the machine in front of a store. It leaves out 
 registers, a structure that a function returns directly into memory, and its own clearing and copying. The machine would
 not see these stores, and an abort would not undo them.
 
-Here each function is followed line by line. A call of the machine announces the stores behind it, as many bytes as its
-name says. Any other call and any label end that. In front of a store that is not announced comes a call that keeps all
-registers and flags (elidex_sim_unannounced_write in hooks.cpp). Some stores behind a label are announced twice, which
-has no effect but its time, a hit in the first-level cache.
+Here each function is followed line by line, with the values that its registers and stack slots share. So it is known
+which stores a call of the machine has announced. In front of any other store comes a call that keeps all registers and
+flags (elidex_sim_unannounced_write in hooks.cpp). At a label nothing is known. So some stores are announced twice. The
+machine notices that, and does not count the second time.
 
-Not announced: stores through %rsp, and through %rbp where it points to the frame, because the machine restores the
-stack itself; thread-local variables, whose address cannot be computed in one instruction; vector stores with a mask;
-and stores in assembly of the program's own, which the machine does not see anyway.
+The machine restores a stack itself, so most stores through %rsp, and through %rbp where it points to the frame, are
+left. Others may see a variable on the stack whose address is taken: it is announced where a call's result is stored.
+
+Not announced: other stores to the stack that the compiler leaves out; thread-local variables, whose address cannot be
+computed in one instruction; vector stores with a mask; and assembly of the program's own.
 """
 
 import re
 
-WRITES = re.compile(r"__tsan_(?:unaligned_|volatile_)?write(\d+)|__tsan_vptr_update|__tsan_write_range")
-READS = re.compile(r"__tsan_(unaligned_|volatile_)?read|__tsan_vptr_read")
+_WRITES = re.compile(r"__tsan_(?:unaligned_|volatile_)?write(\d+)\Z|__tsan_(vptr_update|write_range)\Z")
 LABEL = re.compile(r"([.\w$]+):")
 # Labels in the middle of a block, at which nothing arrives.
 NO_TARGET = re.compile(r"\.L(EH[BE]|FB|FE|VL|BB|BE|COLD|HOT|SIM)\w*:")
+_FRAME_POINTER = re.compile(r"\t\.cfi_(def_cfa_register 6|def_cfa 6,|escape 0x10,0x6,)")
 _OPERANDS = re.compile(r"(?:[^,(]|\([^)]*\))+")
+_MEMORY = re.compile(r"([^(]*)\((%\w+)?(?:,(%\w+)(?:,(\d))?)?\)\Z")
 _SIZES = {"b": 1, "w": 2, "l": 4, "q": 8}
-_SCALAR = re.compile(r"v?mov(ss|d)\Z|v?mov(sd|[lh]p[sd]|q)\Z|v?extractps\Z")
-_WHOLE = re.compile(r"v?mov([au]p[sd]|dq[au]\d*|nt(dq|p[sd]))\Z")
-_INTEGER = re.compile(r"(?:mov|movnti|add|adc|sub|sbb|and|or|xor|neg|not|inc|dec|s[ah][lr]|ro[lr]|sh[lr]d|xchg)([bwlq])\Z")
-_OTHERS = {"movnti": 8, "pextrb": 1, "pextrw": 2, "pextrd": 4, "pextrq": 8, "extractf128": 16, "extracti128": 16}
-_FLOATS = re.compile(r"f(?:i?stp?)(s|l|ll|t|)\Z")
+_READERS = re.compile(r"v?(cmp|test|bt[wlq]?\Z|u?comi|ptest|push|call|jmp|i?mul[bwlq]?\Z|i?div[bwlq]?\Z|prefetch|nop|lea|ldmxcsr"
+                      r"|f(?!n?i?st)|clflush|endbr)")
+_SCALAR = re.compile(r"v?mov(ss|d|w|sh)\Z|v?mov(sd|[lh]p[sd]|q)\Z|v?extractps\Z")
+_INTEGER = re.compile(r"(?:mov|movnti|add|adc|sub|sbb|and|or|xor|neg|not|inc|dec|s[ah][lr]|r[oc][lr]|sh[lr]d|xchg|bt[src]|xadd"
+                      r"|cmpxchg|movbe|kmov)([bwlq])\Z")
+_FLOATS = {"fsts": 4, "fstps": 4, "fstl": 8, "fstpl": 8, "fstpt": 16, "fists": 2, "fistps": 2, "fistl": 4, "fistpl": 4,
+           "fistpq": 8, "fistpll": 8, "fisttps": 2, "fisttpl": 4, "fisttpq": 8, "fisttpll": 8, "fnstcw": 2, "fnstsw": 2}
+_WIDTHS = {"x": 16, "y": 32, "z": 64}
+# Registers by their 64-bit names.
+_WHOLE = {f"%{prefix}{name}": f"%r{name}" for name in ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp") for prefix in ("r", "e", "")}
+_WHOLE |= {f"%{name}{half}": f"%r{name}x" for name in "abcd" for half in "lh"}
+_WHOLE |= {f"%{name}l": f"%r{name}" for name in ("si", "di", "bp", "sp")}
+_WHOLE |= {f"%r{n}{size}": f"%r{n}" for n in range(8, 16) for size in ("", "d", "w", "b")}
+_LOST_IN_CALLS = [f"%r{name}" for name in ("ax", "cx", "dx", "si", "di", "8", "9", "10", "11")]
+_RESULTS = {"%rax", "%rdx", "%xmm0", "%xmm1"}
 
 
 def stored_bytes(name, operands):
     """How many bytes an instruction stores at its last operand; 0: it stores nothing, or nowhere in memory."""
-    if not operands or "(" not in operands[-1] or operands[-1].startswith("*") or "{" in operands[-1]:
+    if not operands or "(" not in operands[-1] or operands[-1].startswith("*") or "{" in operands[-1] or _READERS.match(name):
         return 0
-    if plain := _INTEGER.match(name):
-        if not (name == "movq" and operands[0].startswith(("%xmm", "%mm"))):
-            return _SIZES[plain.group(1)]
+    vector = _WIDTHS.get(operands[0][1:2]) if operands[0][2:4] == "mm" else None
+    if (plain := _INTEGER.match(name)) and not vector:
+        return _SIZES[plain.group(1)]
     if name.startswith("set"):
         return 1
     if scalar := _SCALAR.match(name):
         return 8 if scalar.group(2) else 4
-    if _WHOLE.match(name):
-        return {"x": 16, "y": 32, "z": 64}.get(operands[0][1:2], 16)
-    if floating := _FLOATS.match(name):
-        return {"s": 4, "l": 8, "ll": 8, "t": 16, "": 2}[floating.group(1)]
-    return _OTHERS.get(name.removeprefix("v"), 0)
+    if name in _FLOATS:
+        return _FLOATS[name]
+    if element := re.match(r"v?pextr([bwdq])\Z", name):
+        return {"b": 1, "w": 2, "d": 4, "q": 8}[element.group(1)]
+    if "extract" in name:
+        return 32 if "x4" in name and "64" in name or "32x8" in name else 16
+    return vector or 8  # the whole register, or at most so much
+
+
+class _Values:
+    """What registers and stack slots hold: (a value without a name, an offset). Equal pairs are equal addresses."""
+
+    def __init__(self):
+        self.forget()
+
+    def forget(self):
+        self.held, self.count, self.announced, self.results = {}, 0, [], set()
+
+    def of(self, place):
+        if place not in self.held:
+            self.count += 1
+            self.held[place] = (self.count, 0)
+        return self.held[place]
+
+    def address(self, operand):
+        """Of a memory operand, or None."""
+        found = _MEMORY.match(operand)
+        if not found:
+            return None
+        before, base, index, scale = found.groups()
+        if base == "%rip" or base is None and index is None:
+            symbol, offset = re.match(r"([^+-]*)([+-]\d+)?\Z", before).groups() if re.match(r"[^+-]*([+-]\d+)?\Z", before) else (before, 0)
+            return symbol, int(offset or 0)
+        value, offset = self.of(base) if base else (None, 0)
+        if re.match(r"-?\d+\Z", before or "0"):
+            offset, before = offset + int(before or 0), ""
+        return (value, before, self.of(index) if index else None, scale), offset
+
+    def follow(self, name, operands):
+        """An instruction that is no call."""
+        if not operands:
+            for place in ("%rax", "%rdx"):  # cltq, cqto
+                self.lose(place)
+            return
+        first, last = operands[0], operands[-1]
+        if name.startswith(("push", "pop")) or _WHOLE.get(last) == "%rsp":
+            self.held = {place: value for place, value in self.held.items() if place.startswith("%") and place != "%rsp"}
+            if name.startswith("pop"):
+                self.lose(last)
+            return
+        made = None
+        if name == "movq" and not first.startswith("$"):
+            made = self.of(first) if self.is_place(first) else None
+        elif name == "leaq":
+            address = self.address(first)
+            made = address and (("at", *address[0]) if isinstance(address[0], tuple) else address[0], address[1])
+            plain = _MEMORY.match(first)
+            if plain and plain.group(2) not in (None, "%rip") and plain.group(3) is None and re.match(r"-?\d*\Z", plain.group(1)):
+                value, offset = self.of(plain.group(2))
+                made = value, offset + int(plain.group(1) or 0)
+        elif name in ("movl", "movq") and first.startswith("$") and not re.match(r"\$-?\d", first):
+            found = re.match(r"\$([^+-]*)([+-]\d+)?\Z", first)
+            made = found and (found.group(1), int(found.group(2) or 0))
+        elif name in ("addq", "subq") and re.match(r"\$-?\d+\Z", first) and last in self.held:
+            value, offset = self.held[last]
+            made = value, offset + int(first[1:]) * (1 if name == "addq" else -1)
+        if name.startswith(("mul", "imul", "div", "idiv")) and len(operands) == 1:
+            self.lose("%rax")
+            self.lose("%rdx")
+        elif name.startswith("xchg"):
+            self.lose(first)
+            self.lose(last)
+        elif not name.startswith(("cmp", "test", "j", "nop", "prefetch")):
+            self.lose(last)
+            if made and self.is_place(last):
+                self.held[_WHOLE.get(last, last)] = made
+
+    @staticmethod
+    def is_place(operand):
+        return operand in _WHOLE or bool(re.match(r"-?\d*\(%rsp\)\Z", operand))
+
+    def lose(self, operand):
+        place = _WHOLE.get(operand, operand)
+        self.results.discard(place)
+        if place in self.held:
+            del self.held[place]
+
+    def call(self, name):
+        if write := _WRITES.match(name):
+            bytes_ = int(write.group(1) or 8)
+            if write.group(2) == "write_range":
+                count = self.held.get("bytes of a range")
+                bytes_ = count[0] if count else 0
+            value, offset = self.of("%rdi")
+            self.announced.append((value, offset, offset + bytes_))
+        elif not name.startswith("__tsan"):
+            self.announced = []
+        for place in (*_LOST_IN_CALLS, "bytes of a range"):
+            self.lose(place)
+        self.results = set() if name.startswith("__tsan") else set(_RESULTS)
+
+    def is_announced(self, operand, bytes_):
+        address = self.address(operand)
+        if address is None:
+            return False
+        value, offset = address
+        if isinstance(value, tuple):
+            plain = value[1:] == ("", None, None)
+            value = value[0] if plain else ("at", *value)
+        return any(value == there and low <= offset and offset + bytes_ <= high for there, low, high in self.announced)
 
 
 def _announcement(operand, bytes_, leaf):
     # A function without calls may keep data below its stack pointer.
     down, up = ("\tleaq\t-128(%rsp), %rsp\n", "\tleaq\t128(%rsp), %rsp\n") if leaf else ("", "")
+    if on_stack := re.match(r"(-?\d*)\(%rsp", operand):
+        operand = str(int(on_stack.group(1) or 0) + 8) + operand[on_stack.end(1):]
     # Not through the linker's table of procedures, which uses a register.
     return (f"{down}\tpushq\t%rdi\n\tleaq\t{operand}, %rdi\n"
             f"\tcall\t*elidex_sim_unannounced_write{bytes_}@GOTPCREL(%rip)\n\tpopq\t%rdi\n{up}")
 
 
-def _functions_with_calls(lines):
-    name, found = "", set()
+class _Function:
+    """What is to be known of a function before its lines are followed."""
+
+    def __init__(self):
+        self.calls = self.has_frame = False
+        self.taken = {"%rsp": None, "%rbp": None}  # the lowest offset of which the address is taken
+
+
+def _functions(lines):
+    found, now = {}, _Function()
     for line in lines:
         if (label := LABEL.match(line)) and not line.startswith("."):
-            name = label.group(1).split(".cold")[0]
+            now = found.setdefault(label.group(1).split(".cold")[0], _Function())
         elif line.startswith("\tcall\t"):
-            found.add(name)
+            now.calls = True
+        elif _FRAME_POINTER.match(line):
+            now.has_frame = True
+        elif taken := re.match(r"\tleaq\t(-?\d*)\((%rsp|%rbp)[),]", line):
+            offset = int(taken.group(1) or 0)
+            before = now.taken[taken.group(2)]
+            now.taken[taken.group(2)] = offset if before is None else min(before, offset)
+        elif line == "\tmovq\t%rsp, %rdi\n":
+            now.taken["%rsp"] = 0
     return found
+
+
+def _is_wanted(operand, stored, function, values):
+    """Whether a store to the stack may be of a variable that others see, or the store is not to the stack."""
+    if re.search(r"%[fg]s|elidex_sim_", operand):
+        return False
+    stack = re.match(r"(-?\d*)\((%rsp|%rbp)", operand)
+    if not stack or stack.group(2) == "%rbp" and not function.has_frame:
+        return True
+    lowest = function.taken[stack.group(2)]
+    return (_WHOLE.get(stored, stored) in values.results and lowest is not None
+            and int(stack.group(1) or 0) >= lowest)
 
 
 def announce_stores(lines):
     """The lines with the announcements added."""
-    calling = _functions_with_calls(lines)
-    out, name, framed, in_asm, announced = [], "", False, False, 0
+    functions = _functions(lines)
+    out, function, in_asm, values = [], _Function(), False, _Values()
     for line in lines:
         if line.startswith("#"):
             in_asm = line.startswith("#APP") or (in_asm and not line.startswith("#NO_APP"))
+            values.forget()
         elif label := LABEL.match(line):
             if not line.startswith("."):
-                function = label.group(1).split(".cold")[0]
-                framed = framed and function == name
-                name = function
+                function = functions[label.group(1).split(".cold")[0]]
             if not NO_TARGET.match(line):
-                announced = 0
+                values.forget()
         elif line.startswith("\t") and not line.startswith("\t.") and not in_asm:
-            word, _, text = line.strip().partition("\t")
-            if word == "call":
-                if write := WRITES.match(text):
-                    announced += int(write.group(1) or 8) if "range" not in write.group() else 1 << 40
-                elif not READS.match(text):
-                    announced = 0
-            elif line == "\tmovq\t%rsp, %rbp\n":
-                framed = True
+            name, _, text = line.strip().partition("\t")
+            text = text.partition("#")[0].strip()
+            if name == "call":
+                values.call(text.partition("@")[0])
             else:
                 operands = [operand.strip() for operand in _OPERANDS.findall(text)]
-                bytes_ = stored_bytes(word, operands)
-                if bytes_ and not re.search(r"%rsp|%[fg]s|elidex_sim_" + ("|%rbp" if framed else ""), operands[-1]):
-                    if announced <= 0:
-                        out.append(_announcement(operands[-1], bytes_, name not in calling))
-                    announced = max(announced - bytes_, 0)
+                bytes_ = stored_bytes(name, operands)
+                if bytes_ and not values.is_announced(operands[-1], bytes_) and _is_wanted(operands[-1], operands[0], function, values):
+                    out.append(_announcement(operands[-1], bytes_, not function.calls))
+                values.follow(name, operands)
+                if (name, operands[-1:]) == ("movl", ["%esi"]) and re.match(r"\$\d+\Z", operands[0]):
+                    values.held["bytes of a range"] = int(operands[0][1:]), 0
         out.append(line)
     return out
