@@ -27,17 +27,21 @@ NO_TARGET = re.compile(r"\.L(EH[BE]|FB|FE|VL|BB|BE|COLD|HOT|SIM)\w*:")
 _FRAME_POINTER = re.compile(r"\t\.cfi_(def_cfa_register 6|def_cfa 6,|escape 0x10,0x6,)")
 _OPERANDS = re.compile(r"(?:[^,(]|\([^)]*\))+")
 _MEMORY = re.compile(r"([^(]*)\((%\w+)?(?:,(%\w+)(?:,(\d))?)?\)\Z")
+_NUMBER = re.compile(r"-?\d+\Z")
+_SYMBOL = re.compile(r"([^+-]*)([+-]\d+)?\Z")
+_SLOT = re.compile(r"(-?\d*)\(%rsp\)\Z")
 _SIZES = {"b": 1, "w": 2, "l": 4, "q": 8}
-_READERS = re.compile(r"v?(cmp|test|bt[wlq]?\Z|u?comi|ptest|push|call|jmp|i?mul[bwlq]?\Z|i?div[bwlq]?\Z|prefetch|nop|lea|ldmxcsr"
-                      r"|f(?!n?i?st)|clflush|endbr)")
+_READERS = re.compile(r"v?(cmp|test|bt[wlq]?\Z|u?comi|ptest|push|call|jmp|i?mul[bwlq]?\Z|i?div[bwlq]?\Z|prefetch|nop|lea"
+                      r"|ldmxcsr|f(?!n?i?st)|clflush|endbr)")
 _SCALAR = re.compile(r"v?mov(ss|d|w|sh)\Z|v?mov(sd|[lh]p[sd]|q)\Z|v?extractps\Z")
-_INTEGER = re.compile(r"(?:mov|movnti|add|adc|sub|sbb|and|or|xor|neg|not|inc|dec|s[ah][lr]|r[oc][lr]|sh[lr]d|xchg|bt[src]|xadd"
-                      r"|cmpxchg|movbe|kmov)([bwlq])\Z")
+_INTEGER = re.compile(r"(?:mov|movnti|add|adc|sub|sbb|and|or|xor|neg|not|inc|dec|s[ah][lr]|r[oc][lr]|sh[lr]d|xchg|bt[src]"
+                      r"|xadd|cmpxchg|movbe|kmov)([bwlq])\Z")
 _FLOATS = {"fsts": 4, "fstps": 4, "fstl": 8, "fstpl": 8, "fstpt": 16, "fists": 2, "fistps": 2, "fistl": 4, "fistpl": 4,
            "fistpq": 8, "fistpll": 8, "fisttps": 2, "fisttpl": 4, "fisttpq": 8, "fisttpll": 8, "fnstcw": 2, "fnstsw": 2}
 _WIDTHS = {"x": 16, "y": 32, "z": 64}
 # Registers by their 64-bit names.
-_WHOLE = {f"%{prefix}{name}": f"%r{name}" for name in ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp") for prefix in ("r", "e", "")}
+_WHOLE = {f"%{prefix}{name}": f"%r{name}" for name in ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp")
+          for prefix in ("r", "e", "")}
 _WHOLE |= {f"%{name}{half}": f"%r{name}x" for name in "abcd" for half in "lh"}
 _WHOLE |= {f"%{name}l": f"%r{name}" for name in ("si", "di", "bp", "sp")}
 _WHOLE |= {f"%r{n}{size}": f"%r{n}" for n in range(8, 16) for size in ("", "d", "w", "b")}
@@ -47,7 +51,7 @@ _RESULTS = {"%rax", "%rdx", "%xmm0", "%xmm1"}
 
 def stored_bytes(name, operands):
     """How many bytes an instruction stores at its last operand; 0: it stores nothing, or nowhere in memory."""
-    if not operands or "(" not in operands[-1] or operands[-1].startswith("*") or "{" in operands[-1] or _READERS.match(name):
+    if not operands or "(" not in operands[-1] or re.match(r"\*|.*{", operands[-1]) or _READERS.match(name):
         return 0
     vector = _WIDTHS.get(operands[0][1:2]) if operands[0][2:4] == "mm" else None
     if (plain := _INTEGER.match(name)) and not vector:
@@ -75,72 +79,72 @@ class _Values:
         self.held, self.count, self.announced, self.results = {}, 0, [], set()
 
     def of(self, place):
+        place = _WHOLE.get(place, place)
         if place not in self.held:
             self.count += 1
             self.held[place] = (self.count, 0)
         return self.held[place]
 
     def address(self, operand):
-        """Of a memory operand, or None."""
+        """Of a memory operand, or of a symbol. None: unknown."""
         found = _MEMORY.match(operand)
-        if not found:
-            return None
-        before, base, index, scale = found.groups()
+        before, base, index, scale = found.groups() if found else (operand, None, None, None)
         if base == "%rip" or base is None and index is None:
-            symbol, offset = re.match(r"([^+-]*)([+-]\d+)?\Z", before).groups() if re.match(r"[^+-]*([+-]\d+)?\Z", before) else (before, 0)
-            return symbol, int(offset or 0)
+            symbol = _SYMBOL.match(before)
+            return symbol and (symbol.group(1), int(symbol.group(2) or 0))
         value, offset = self.of(base) if base else (None, 0)
-        if re.match(r"-?\d+\Z", before or "0"):
-            offset, before = offset + int(before or 0), ""
-        return (value, before, self.of(index) if index else None, scale), offset
+        if before and not _NUMBER.match(before):
+            return ("at", value, before, self.of(index) if index else None, scale), offset
+        offset += int(before or 0)
+        return (("at", value, "", self.of(index), scale) if index else value), offset
 
-    def follow(self, name, operands):
-        """An instruction that is no call."""
+    def follow(self, name, operands, bytes_, lowest_taken):
+        """An instruction that is no call, and stores so many bytes at its last operand."""
         if not operands:
-            for place in ("%rax", "%rdx"):  # cltq, cqto
-                self.lose(place)
+            self.lose("%rax", "%rdx")  # cltq, cqto
             return
         first, last = operands[0], operands[-1]
         if name.startswith(("push", "pop")) or _WHOLE.get(last) == "%rsp":
-            self.held = {place: value for place, value in self.held.items() if place.startswith("%") and place != "%rsp"}
-            if name.startswith("pop"):
-                self.lose(last)
+            self.lose_slots(lambda at: True)
+            self.lose("%rsp", *([last] if name.startswith("pop") else []))
             return
-        made = None
-        if name == "movq" and not first.startswith("$"):
-            made = self.of(first) if self.is_place(first) else None
-        elif name == "leaq":
-            address = self.address(first)
-            made = address and (("at", *address[0]) if isinstance(address[0], tuple) else address[0], address[1])
-            plain = _MEMORY.match(first)
-            if plain and plain.group(2) not in (None, "%rip") and plain.group(3) is None and re.match(r"-?\d*\Z", plain.group(1)):
-                value, offset = self.of(plain.group(2))
-                made = value, offset + int(plain.group(1) or 0)
-        elif name in ("movl", "movq") and first.startswith("$") and not re.match(r"\$-?\d", first):
-            found = re.match(r"\$([^+-]*)([+-]\d+)?\Z", first)
-            made = found and (found.group(1), int(found.group(2) or 0))
-        elif name in ("addq", "subq") and re.match(r"\$-?\d+\Z", first) and last in self.held:
-            value, offset = self.held[last]
-            made = value, offset + int(first[1:]) * (1 if name == "addq" else -1)
+        made = self.made(name, first, last)
         if name.startswith(("mul", "imul", "div", "idiv")) and len(operands) == 1:
-            self.lose("%rax")
-            self.lose("%rdx")
+            self.lose("%rax", "%rdx")
         elif name.startswith("xchg"):
-            self.lose(first)
-            self.lose(last)
+            self.lose(first, last)
         elif not name.startswith(("cmp", "test", "j", "nop", "prefetch")):
             self.lose(last)
-            if made and self.is_place(last):
-                self.held[_WHOLE.get(last, last)] = made
+        if bytes_:
+            slot = _SLOT.match(last)
+            low = int(slot.group(1) or 0) if slot else lowest_taken
+            # Through a pointer, all slots whose address is taken; with an index, all slots.
+            self.lose_slots(lambda at: "%rsp" in last and not slot or low is not None and at + 8 > low
+                            and (not slot or at < low + bytes_))
+        if made and (last in _WHOLE or _SLOT.match(last)):
+            self.held[_WHOLE.get(last, last)] = made
 
-    @staticmethod
-    def is_place(operand):
-        return operand in _WHOLE or bool(re.match(r"-?\d*\(%rsp\)\Z", operand))
+    def made(self, name, first, last):
+        """The value that the last operand has then, if it is known."""
+        if name == "movq" and (first in _WHOLE or _SLOT.match(first)):
+            return self.of(first)
+        if name == "leaq":
+            return self.address(first)
+        if name in ("movl", "movq") and first.startswith("$") and not _NUMBER.match(first[1:]):
+            return self.address(first[1:])
+        if name in ("addq", "subq") and _NUMBER.match(first[1:]) and last in self.held:
+            value, offset = self.held[last]
+            return value, offset + int(first[1:]) * (1 if name == "addq" else -1)
+        return None
 
-    def lose(self, operand):
-        place = _WHOLE.get(operand, operand)
-        self.results.discard(place)
-        if place in self.held:
+    def lose(self, *operands):
+        for operand in operands:
+            place = _WHOLE.get(operand, operand)
+            self.results.discard(place)
+            self.held.pop(place, None)
+
+    def lose_slots(self, which):
+        for place in [place for place in self.held if (slot := _SLOT.match(place)) and which(int(slot.group(1) or 0))]:
             del self.held[place]
 
     def call(self, name):
@@ -153,19 +157,13 @@ class _Values:
             self.announced.append((value, offset, offset + bytes_))
         elif not name.startswith("__tsan"):
             self.announced = []
-        for place in (*_LOST_IN_CALLS, "bytes of a range"):
-            self.lose(place)
+        self.lose(*_LOST_IN_CALLS, "bytes of a range")
         self.results = set() if name.startswith("__tsan") else set(_RESULTS)
 
     def is_announced(self, operand, bytes_):
         address = self.address(operand)
-        if address is None:
-            return False
-        value, offset = address
-        if isinstance(value, tuple):
-            plain = value[1:] == ("", None, None)
-            value = value[0] if plain else ("at", *value)
-        return any(value == there and low <= offset and offset + bytes_ <= high for there, low, high in self.announced)
+        return address is not None and any(address[0] == value and low <= address[1] and address[1] + bytes_ <= high
+                                           for value, low, high in self.announced)
 
 
 def _announcement(operand, bytes_, leaf):
@@ -237,9 +235,10 @@ def announce_stores(lines):
             else:
                 operands = [operand.strip() for operand in _OPERANDS.findall(text)]
                 bytes_ = stored_bytes(name, operands)
-                if bytes_ and not values.is_announced(operands[-1], bytes_) and _is_wanted(operands[-1], operands[0], function, values):
+                if (bytes_ and not values.is_announced(operands[-1], bytes_)
+                        and _is_wanted(operands[-1], operands[0], function, values)):
                     out.append(_announcement(operands[-1], bytes_, not function.calls))
-                values.follow(name, operands)
+                values.follow(name, operands, bytes_, function.taken["%rsp"])
                 if (name, operands[-1:]) == ("movl", ["%esi"]) and re.match(r"\$\d+\Z", operands[0]):
                     values.held["bytes of a range"] = int(operands[0][1:]), 0
         out.append(line)

@@ -45,6 +45,11 @@ class UnannouncedStores(unittest.TestCase):
                                  ("\tmovq\t%rbx, 16(%rsp)\n\tmovq\t16(%rsp), %rax\n", "8(%rax)"),
                                  ("\tleaq\t16(%rbx), %r13\n", "-8(%r13)")):
             self.assertEqual(added(at_8 + between + f"\tmovq\t%rdx, {operand}\n"), [], between)
+        spilled = "\tmovq\t%rbx, 16(%rsp)\n"
+        for between in ("\tmovups\t%xmm0, 8(%rsp)\n", "\tmovl\t$0, 20(%rsp)\n", "\tmovq\t$0, (%rsp,%rcx)\n", "\tpushq\t%rax\n"):
+            self.assertIn((8, "8(%rax)"), added(at_8 + spilled + between + "\tmovq\t16(%rsp), %rax\n\tmovq\t%rdx, 8(%rax)\n"), between)
+        taken = "\tleaq\t16(%rsp), %r14\n"
+        self.assertIn((8, "8(%rax)"), added(at_8 + spilled + taken + "\tmovq\t$0, (%r14)\n\tmovq\t16(%rsp), %rax\n\tmovq\t%rdx, 8(%rax)\n"))
         for between in ("\tmovq\t(%rbx), %rbx\n", "\taddq\t%rax, %rbx\n", "\txorl\t%ebx, %ebx\n", "\tpopq\t%rbx\n"):
             self.assertEqual(added(at_8 + between + "\tmovq\t%rdx, 8(%rbx)\n"), [(8, "8(%rbx)")], between)
         indexed = "\tleaq\t8(%rbx,%r12,8), %rdi\n\tcall\t__tsan_write8\n\tmovq\t%rdx, "
