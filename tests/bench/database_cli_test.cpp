@@ -115,7 +115,7 @@ TEST_F(db_command, LoadIsTheInverseOfDump) {
 }
 
 TEST_F(db_command, LoadLeavesIndexesToTheProgram) {
-  const auto open = [&](auto&& then) {
+  const auto found_by_program = [&] {
     elidex::database db;
     auto& orders = db.create_table<std::uint64_t, order>("orders");
     db.create_table<std::string, plain>("plains");
@@ -128,9 +128,9 @@ TEST_F(db_command, LoadLeavesIndexesToTheProgram) {
     db.read_only([&](auto& t) {
       by.find(t, customer, 7, [&](std::uint64_t key, const order&) { found.push_back(key); });
     });
-    then(found);
+    return found;
   };
-  open([](const auto& found) { EXPECT_THAT(found, testing::ElementsAre(1)); });
+  EXPECT_THAT(found_by_program(), testing::ElementsAre(1));
   std::istringstream dumped(run("db dump " + path("shop") + " --table orders").out);
   std::string head;
   std::string row;
@@ -141,7 +141,7 @@ TEST_F(db_command, LoadLeavesIndexesToTheProgram) {
   file("orders.jsonl", head + "\n" + another.dump() + "\n");
   const outcome loaded = run("db load " + path("shop") + " " + path("orders.jsonl"));
   EXPECT_EQ(loaded.status, 0) << loaded.err;
-  open([](const auto& found) { EXPECT_THAT(found, testing::ElementsAre(1, 50)); });
+  EXPECT_THAT(found_by_program(), testing::ElementsAre(1, 50));
 }
 
 TEST_F(db_command, LoadNamesTheLine) {
