@@ -557,7 +557,7 @@ TEST_F(directory_of_database, MarkIndexesStale) {
   const auto& accounts = db.find_table<std::uint64_t>("accounts");
   database another;
   EXPECT_THROW(another.mark_indexes_stale(accounts), std::logic_error);
-  misuse_row("database::mark_indexes_stale", misuse::bad_argument,
+  misuse_row("database::mark_indexes_stale", misuse::wrong_handle,
              "a table of another database: throws std::logic_error");
   db.transact([&](auto&) { EXPECT_EQ(db.mark_indexes_stale(accounts), 1U); });
   misuse_row("database::mark_indexes_stale", misuse::reentrance,
