@@ -21,8 +21,8 @@ constexpr std::uint32_t signed_key_flag = 1;
 constexpr std::uint32_t unfinished_flag = 2;
 constexpr std::uint32_t apart_flag = 4;  // with unfinished_flag, for earlier versions
 // Above the flags, which earlier versions read one by one: the number of the table that is indexed.
-constexpr std::uint32_t flag_bits = 12;
-static_assert(loading::numbers_max <= 1U << (32 - flag_bits));
+constexpr std::uint32_t flag_bits = 11;
+static_assert(loading::numbers_max < 1U << (32 - flag_bits));
 
 description numbers_of(const table_base& table) {
   return {.number = table.id(),

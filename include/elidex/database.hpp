@@ -468,9 +468,8 @@ class basic_database {
   // The next open() of a program that has these indexes makes their entries again. Call it before
   // writing rows of a table that open_all() has created: a database without the program's functions
   // cannot update its indexes.
-  // Until the program has opened a directory and written a checkpoint of it, a directory of an
-  // earlier version does not say which tables are indexes. Then the result is 0, and the indexes
-  // become wrong.
+  // A directory of an earlier version does not say which tables are indexes until the program has
+  // written a checkpoint. Until then the result is 0, and writing makes the indexes wrong.
   // Complexity: linear in the number of tables. Throws std::logic_error for a table of another
   // database, schema_mismatch for one that change_table() has replaced, and std::system_error if
   // the log has failed or is closed.
