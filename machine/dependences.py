@@ -17,17 +17,17 @@ import re
 SECTION = "elidex_sim_dependences"
 
 _NAMES = {"ax": "a", "bx": "b", "cx": "c", "dx": "d", "si": "S", "di": "D", "bp": "P", "sp": "sp"}
-_REGISTERS = {f"{prefix}{name}": short for name, short in _NAMES.items() for prefix in ("r", "e", "")}
-_REGISTERS |= {name + half: _NAMES[name + "x"] for name in "abcd" for half in "lh"}
-_REGISTERS |= {name + "l": short for name, short in _NAMES.items() if len(name) == 2}
-_REGISTERS |= {f"r{n}{size}": f"r{n}" for n in range(8, 16) for size in ("", "d", "w", "b")}
-_REGISTERS |= {f"{kind}mm{n}": f"x{n}" for n in range(16) for kind in "xy"}
+REGISTERS = {f"{prefix}{name}": short for name, short in _NAMES.items() for prefix in ("r", "e", "")}
+REGISTERS |= {name + half: _NAMES[name + "x"] for name in "abcd" for half in "lh"}
+REGISTERS |= {name + "l": short for name, short in _NAMES.items() if len(name) == 2}
+REGISTERS |= {f"r{n}{size}": f"r{n}" for n in range(8, 16) for size in ("", "d", "w", "b")}
+REGISTERS |= {f"{kind}mm{n}": f"x{n}" for n in range(16) for kind in "xy"}
 
 _REGISTER = re.compile(r"%(\w+)")
 _STACK = re.compile(r"(-?\d*)\(%rsp\)\Z")
 _FRAME = re.compile(r"(-?\d*)\(%rbp\)\Z")
 _CONSTANT = re.compile(r"[^(]*[A-Za-z_.][^(]*(\(|\Z)")  # a name in front: data that the compiler knows
-_OPERANDS = re.compile(r"(?:[^,(]|\([^)]*\))+")
+OPERANDS = re.compile(r"(?:[^,(]|\([^)]*\))+")
 _LOADS = re.compile(r"__tsan_(unaligned_|volatile_)?read\d|__tsan_vptr_read")
 _STORES = re.compile(r"__tsan_(unaligned_|volatile_)?write\d|__tsan_atomic\d+_store")
 _ATOMICS = re.compile(r"__tsan_atomic\d+_(load|exchange|fetch|compare)")
@@ -42,7 +42,7 @@ _TARGET = re.compile(r"\.L\w+\Z")
 def _sources(operand, framed=False):
     """The registers of an operand; a slot of the stack by its text; "load" for other memory, which was announced."""
     if operand.startswith("%"):
-        name = _REGISTERS.get(operand[1:])
+        name = REGISTERS.get(operand[1:])
         return (name,) if name else ()
     if operand.startswith("$") or _CONSTANT.match(operand):
         return ()
@@ -52,12 +52,12 @@ def _sources(operand, framed=False):
 
 
 def _address(operand):
-    return tuple(_REGISTERS[name] for name in _REGISTER.findall(operand) if name in _REGISTERS and name != "rip")
+    return tuple(REGISTERS[name] for name in _REGISTER.findall(operand) if name in REGISTERS and name != "rip")
 
 
 def _step(name, text, framed):
     """(targets, sources) of an instruction; None: it changes nothing."""
-    operands = [part.strip() for part in _OPERANDS.findall(text)] if text else []
+    operands = [part.strip() for part in OPERANDS.findall(text)] if text else []
     if not operands:
         return (("d",), ("a",)) if name in ("cqto", "cltd", "cqo", "cdq") else None
     if _NO_EFFECT.match(name) or name.startswith("j"):

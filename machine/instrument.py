@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from dependences import add_dependences  # noqa: E402
-from unannounced_stores import announce_stores  # noqa: E402
+from unannounced_stores import LABEL, NO_TARGET, announce_stores  # noqa: E402
 
 RENAMED = ["memcpy", "memmove", "memset", "memcmp", "memchr", "strlen"]
 
@@ -54,9 +54,6 @@ ALLOWED = [re.compile(pattern + r"\Z") for pattern in (
 COUNTER = "elidex_sim_instructions"  # 8 bytes; behind them 8 that count conditional branches
 # They write all flags of the condition and read none: in front of them no flag is needed any more.
 SETS_ALL_FLAGS = re.compile(r"(cmp|test|add|sub|and|or|xor|neg)[bwlq]?\Z")
-LABEL = re.compile(r"[.\w$]+:")
-# Labels in the middle of a block, at which nothing arrives.
-NO_TARGET = re.compile(r"\.L(EH[BE]|FB|FE|VL|BB|BE|COLD|HOT)\w*:")
 # A call of the machine is not the program's, nor are the instructions that pass its arguments. An atomic access is made
 # by the call.
 PASSES = [(re.compile(pattern), count) for pattern, count in (

@@ -20,12 +20,14 @@ computed in one instruction; vector stores with a mask; and assembly of the prog
 
 import re
 
+from dependences import OPERANDS, REGISTERS
+
+_READS = re.compile(r"__tsan_(unaligned_|volatile_)?read|__tsan_vptr_read")
 _WRITES = re.compile(r"__tsan_(?:unaligned_|volatile_)?write(\d+)\Z|__tsan_(vptr_update|write_range)\Z")
 LABEL = re.compile(r"([.\w$]+):")
 # Labels in the middle of a block, at which nothing arrives.
 NO_TARGET = re.compile(r"\.L(EH[BE]|FB|FE|VL|BB|BE|COLD|HOT|SIM)\w*:")
 _FRAME_POINTER = re.compile(r"\t\.cfi_(def_cfa_register 6|def_cfa 6,|escape 0x10,0x6,)")
-_OPERANDS = re.compile(r"(?:[^,(]|\([^)]*\))+")
 _MEMORY = re.compile(r"([^(]*)\((%\w+)?(?:,(%\w+)(?:,(\d))?)?\)\Z")
 _NUMBER = re.compile(r"-?\d+\Z")
 _SYMBOL = re.compile(r"([^+-]*)([+-]\d+)?\Z")
@@ -39,14 +41,13 @@ _INTEGER = re.compile(r"(?:mov|movnti|add|adc|sub|sbb|and|or|xor|neg|not|inc|dec
 _FLOATS = {"fsts": 4, "fstps": 4, "fstl": 8, "fstpl": 8, "fstpt": 16, "fists": 2, "fistps": 2, "fistl": 4, "fistpl": 4,
            "fistpq": 8, "fistpll": 8, "fisttps": 2, "fisttpl": 4, "fisttpq": 8, "fisttpll": 8, "fnstcw": 2, "fnstsw": 2}
 _WIDTHS = {"x": 16, "y": 32, "z": 64}
-# Registers by their 64-bit names.
-_WHOLE = {f"%{prefix}{name}": f"%r{name}" for name in ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp")
-          for prefix in ("r", "e", "")}
-_WHOLE |= {f"%{name}{half}": f"%r{name}x" for name in "abcd" for half in "lh"}
-_WHOLE |= {f"%{name}l": f"%r{name}" for name in ("si", "di", "bp", "sp")}
-_WHOLE |= {f"%r{n}{size}": f"%r{n}" for n in range(8, 16) for size in ("", "d", "w", "b")}
-_LOST_IN_CALLS = [f"%r{name}" for name in ("ax", "cx", "dx", "si", "di", "8", "9", "10", "11")]
-_RESULTS = {"%rax", "%rdx", "%xmm0", "%xmm1"}
+_LOST_IN_CALLS = ("a", "c", "d", "S", "D", "r8", "r9", "r10", "r11")
+_RESULTS = {"a", "d", "x0", "x1"}
+
+
+def _place(operand):
+    """The name of a register, whatever part of it is meant, or the operand itself."""
+    return REGISTERS.get(operand[1:], operand) if operand.startswith("%") else operand
 
 
 def stored_bytes(name, operands):
@@ -76,10 +77,11 @@ class _Values:
         self.forget()
 
     def forget(self):
-        self.held, self.count, self.announced, self.results = {}, 0, [], set()
+        self.held, self.count, self.results = {}, 0, set()
+        self.announced, self.is_made = None, False  # by the last call: (value, from, to); whether it was stored there
 
     def of(self, place):
-        place = _WHOLE.get(place, place)
+        place = _place(place)
         if place not in self.held:
             self.count += 1
             self.held[place] = (self.count, 0)
@@ -99,47 +101,53 @@ class _Values:
         return (("at", value, "", self.of(index), scale) if index else value), offset
 
     def follow(self, name, operands, bytes_, lowest_taken):
-        """An instruction that is no call, and stores so many bytes at its last operand."""
+        """An instruction other than a call, which stores so many bytes at its last operand."""
         if not operands:
-            self.lose("%rax", "%rdx")  # cltq, cqto
+            self.lose("a", "d")  # cltq, cqto
             return
         first, last = operands[0], operands[-1]
-        if name.startswith(("push", "pop")) or _WHOLE.get(last) == "%rsp":
+        if name.startswith(("push", "pop")) or last == "%rsp":
             self.lose_slots(lambda at: True)
-            self.lose("%rsp", *([last] if name.startswith("pop") else []))
+            self.lose("sp", *([last] if name.startswith("pop") else []))
             return
         made = self.made(name, first, last)
         if name.startswith(("mul", "imul", "div", "idiv")) and len(operands) == 1:
-            self.lose("%rax", "%rdx")
+            self.lose("a", "d")
         elif name.startswith("xchg"):
             self.lose(first, last)
         elif not name.startswith(("cmp", "test", "j", "nop", "prefetch")):
             self.lose(last)
         if bytes_:
-            slot = _SLOT.match(last)
-            low = int(slot.group(1) or 0) if slot else lowest_taken
-            # Through a pointer, all slots whose address is taken; with an index, all slots.
-            self.lose_slots(lambda at: "%rsp" in last and not slot or low is not None and at + 8 > low
-                            and (not slot or at < low + bytes_))
-        if made and (last in _WHOLE or _SLOT.match(last)):
-            self.held[_WHOLE.get(last, last)] = made
+            self.lose_stored(last, bytes_, lowest_taken)
+        if made and (_place(last) != last or _SLOT.match(last)):
+            self.held[_place(last)] = made
+
+    def lose_stored(self, operand, bytes_, lowest_taken):
+        """Forgets the stack slots that a store may have changed."""
+        if slot := _SLOT.match(operand):
+            low = int(slot.group(1) or 0)
+            self.lose_slots(lambda at: low - 8 < at < low + bytes_)
+        elif "%rsp" in operand:
+            self.lose_slots(lambda at: True)
+        elif lowest_taken is not None:  # through a pointer
+            self.lose_slots(lambda at: at + 8 > lowest_taken)
 
     def made(self, name, first, last):
         """The value that the last operand has then, if it is known."""
-        if name == "movq" and (first in _WHOLE or _SLOT.match(first)):
+        if name == "movq" and (_place(first) != first or _SLOT.match(first)):
             return self.of(first)
         if name == "leaq":
             return self.address(first)
-        if name in ("movl", "movq") and first.startswith("$") and not _NUMBER.match(first[1:]):
-            return self.address(first[1:])
-        if name in ("addq", "subq") and _NUMBER.match(first[1:]) and last in self.held:
-            value, offset = self.held[last]
+        if name in ("movl", "movq") and first.startswith("$"):
+            return ("number", int(first[1:])) if _NUMBER.match(first[1:]) else self.address(first[1:])
+        if name in ("addq", "subq") and first.startswith("$") and _NUMBER.match(first[1:]):
+            value, offset = self.of(last)
             return value, offset + int(first[1:]) * (1 if name == "addq" else -1)
         return None
 
     def lose(self, *operands):
         for operand in operands:
-            place = _WHOLE.get(operand, operand)
+            place = _place(operand)
             self.results.discard(place)
             self.held.pop(place, None)
 
@@ -151,19 +159,24 @@ class _Values:
         if write := _WRITES.match(name):
             bytes_ = int(write.group(1) or 8)
             if write.group(2) == "write_range":
-                count = self.held.get("bytes of a range")
-                bytes_ = count[0] if count else 0
-            value, offset = self.of("%rdi")
-            self.announced.append((value, offset, offset + bytes_))
-        elif not name.startswith("__tsan"):
-            self.announced = []
-        self.lose(*_LOST_IN_CALLS, "bytes of a range")
+                kind, count = self.of("S")
+                bytes_ = count if kind == "number" else 0
+            value, offset = self.of("D")
+            self.announced, self.is_made = (value, offset, offset + bytes_), False
+        elif self.is_made or not _READS.match(name):
+            self.announced = None  # a copy is announced as a write, then a read, and made behind both
+        self.lose(*_LOST_IN_CALLS)
         self.results = set() if name.startswith("__tsan") else set(_RESULTS)
 
     def is_announced(self, operand, bytes_):
+        """Of a store, which is made now."""
         address = self.address(operand)
-        return address is not None and any(address[0] == value and low <= address[1] and address[1] + bytes_ <= high
-                                           for value, low, high in self.announced)
+        if address is None or self.announced is None:
+            return False
+        value, low, high = self.announced
+        found = address[0] == value and low <= address[1] and address[1] + bytes_ <= high
+        self.is_made = self.is_made or found
+        return found
 
 
 def _announcement(operand, bytes_, leaf):
@@ -210,8 +223,7 @@ def _is_wanted(operand, stored, function, values):
     if not stack or stack.group(2) == "%rbp" and not function.has_frame:
         return True
     lowest = function.taken[stack.group(2)]
-    return (_WHOLE.get(stored, stored) in values.results and lowest is not None
-            and int(stack.group(1) or 0) >= lowest)
+    return _place(stored) in values.results and lowest is not None and int(stack.group(1) or 0) >= lowest
 
 
 def announce_stores(lines):
@@ -233,13 +245,11 @@ def announce_stores(lines):
             if name == "call":
                 values.call(text.partition("@")[0])
             else:
-                operands = [operand.strip() for operand in _OPERANDS.findall(text)]
+                operands = [operand.strip() for operand in OPERANDS.findall(text)]
                 bytes_ = stored_bytes(name, operands)
                 if (bytes_ and not values.is_announced(operands[-1], bytes_)
                         and _is_wanted(operands[-1], operands[0], function, values)):
                     out.append(_announcement(operands[-1], bytes_, not function.calls))
                 values.follow(name, operands, bytes_, function.taken["%rsp"])
-                if (name, operands[-1:]) == ("movl", ["%esi"]) and re.match(r"\$\d+\Z", operands[0]):
-                    values.held["bytes of a range"] = int(operands[0][1:]), 0
         out.append(line)
     return out

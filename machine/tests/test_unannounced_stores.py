@@ -2,9 +2,11 @@
 
 import importlib.util
 import re
+import sys
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 SPEC = importlib.util.spec_from_file_location("unannounced_stores",
                                               Path(__file__).resolve().parents[1] / "unannounced_stores.py")
 unannounced_stores = importlib.util.module_from_spec(SPEC)
@@ -39,6 +41,14 @@ class UnannouncedStores(unittest.TestCase):
         self.assertEqual(added(RANGE + "\tmovq\t%rax, 24(%rbx)\n" + STORE), [(8, "24(%rbx)")])
         self.assertEqual(added(WRITE + "\tmovups\t%xmm0, (%rbx)\n"), [(16, "(%rbx)")])
 
+    def test_an_announcement_counts_once(self):
+        self.assertEqual(added(WRITE + STORE + READ + STORE), [(8, "(%rbx)")])
+        other = "\tmovq\t%r12, %rdi\n\tcall\t__tsan_write8\n\tmovq\t%rax, (%r12)\n"
+        self.assertEqual(added(WRITE + STORE + other + STORE), [(8, "(%rbx)")])
+
+    def test_a_range_of_unknown_size(self):
+        self.assertEqual(added("\tmovl\t$24, %esi\n\tmovl\t%eax, %esi\n" + RANGE[RANGE.index("\tmovq"):] + STORE), [(8, "(%rbx)")])
+
     def test_addresses_are_followed(self):
         at_8 = "\tleaq\t8(%rbx), %rdi\n\tcall\t__tsan_write8\n"
         for between, operand in (("", "8(%rbx)"), ("\tmovq\t%rbx, %r12\n", "8(%r12)"), ("\taddq\t$8, %rbx\n", "(%rbx)"),
@@ -60,9 +70,9 @@ class UnannouncedStores(unittest.TestCase):
         self.assertEqual(added(of_static + "total(%rip)\n"), [(8, "total(%rip)")])
 
     def test_calls_and_labels_end_an_announcement(self):
-        for between in (CALL, "\tcall\t*8(%rax)\n", ".L7:\n"):
+        for between in (CALL, "\tcall\t*8(%rax)\n", ".L7:\n", "\tcall\t__tsan_atomic64_load\n"):
             self.assertEqual(added(WRITE + between + STORE), [(8, "(%rbx)")], between)
-        for between in (".LEHB2:\n", ".LSIM3:\n", "\tje\t.L3\n", "\t.loc 1 2 3\n", "\tcall\t__tsan_atomic64_load\n"):
+        for between in (".LEHB2:\n", ".LSIM3:\n", "\tje\t.L3\n", "\t.loc 1 2 3\n"):
             self.assertEqual(added(CALL + WRITE + between + STORE), [], between)
 
     def test_the_stack_is_left(self):
@@ -75,7 +85,7 @@ class UnannouncedStores(unittest.TestCase):
         taken = "\tleaq\t16(%rsp), %rdi\n" + CALL
         self.assertEqual(added(taken + "\tmovq\t%rax, 16(%rsp)\n\tmovq\t%rdx, 24(%rsp)\n"), [(8, "24(%rsp)"), (8, "32(%rsp)")])
         self.assertEqual(added(taken + "\tmovq\t%rax, 8(%rsp)\n"), [])
-        self.assertEqual(added(taken + "\tmovl\t$1, %eax\n\tmovq\t%rax, 16(%rsp)\n"), [])  # no call's result
+        self.assertEqual(added(taken + "\tmovl\t$1, %eax\n\tmovq\t%rax, 16(%rsp)\n"), [])  # not a call's result
         framed = "\t.cfi_def_cfa_register 6\n\tleaq\t-32(%rbp), %rdi\n"
         self.assertEqual(added(framed + CALL + "\tmovq\t%xmm0, -32(%rbp)\n"), [(8, "-32(%rbp)")])
 

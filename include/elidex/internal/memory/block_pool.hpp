@@ -55,8 +55,8 @@ class block_pool {
   // changed nothing.
   void reserve(std::size_t blocks);
 
-  // Returns all chunks to the source if no block is in use. Returns whether none is. Meanwhile no
-  // other thread calls allocate(), and none reads a free block's head.
+  // Gives all chunks back to the source and returns true, or returns false if a block is in use.
+  // During the call, other threads must not call allocate() or read the head of a free block.
   bool give_back_unused() noexcept;
 
   // The bytes obtained for blocks, used or not, and for the pool's own parts.

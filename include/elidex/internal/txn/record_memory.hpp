@@ -54,8 +54,8 @@ class record_memory {
       made_pool(room).deallocate(block);
     }
   }
-  // Returns the memory of each pool that has no block in use. Returns whether none has. Meanwhile
-  // no other thread calls allocate().
+  // Gives back the memory of each pool without a block in use. Returns false if a pool has one.
+  // During the call, other threads must not call allocate().
   bool give_back_unused() noexcept;
   std::size_t reserved_bytes() const noexcept;
 

@@ -254,8 +254,8 @@ class table_base {
     fill_ = std::move(fill);
   }
   void fill() const { fill_(); }
-  // The number of the table that this table indexes, as the program or the directory says. 0: this
-  // is no index, or an earlier version wrote the directory.
+  // The number of the table that this table indexes, as the program or the directory says. 0 for
+  // other tables, and for an index in a directory that an earlier version wrote.
   std::uint32_t indexed_number() const noexcept {
     return indexed_ != nullptr ? indexed_->id() : indexed_number_;
   }
@@ -377,8 +377,8 @@ class table_base {
     listed.resize(kept);
     keep_absent(std::move(listed));
   }
-  // Of a former table: returns the memory of its records if none is left. Returns whether it has.
-  // Under the database's mutex.
+  // Gives back the memory of a former table's records and returns true, or returns false if a
+  // record is left. Under the database's mutex.
   bool give_back_memory() noexcept {
     if (!gave_back_) {
       retire_list_.sweep_all();
