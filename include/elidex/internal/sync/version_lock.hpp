@@ -131,7 +131,7 @@ class version_lock {
     wake_waiters(&word_);
   }
 
-  std::uint64_t wait_until_unlocked() const noexcept {
+  [[gnu::noinline, gnu::cold]] std::uint64_t wait_until_unlocked() const noexcept {
     std::uint64_t word = 0;
     wait_while<looks::seldom>(&word_, [&] {
       word = word_.load(std::memory_order_acquire);  // pairs with unlock(), as in read()

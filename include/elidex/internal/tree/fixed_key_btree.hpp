@@ -138,6 +138,15 @@
 #include "elidex/internal/tree/tree_range.hpp"
 #include "elidex/internal/tree/value_change.hpp"
 
+// Marks a function into which all calls are inlined. The steps of an operation pass their state in
+// structures, which then stay in registers. Calls that are made rarely are marked noinline. On the
+// simulated machine, which counts instructions, code stays as its published figures knew it.
+#if defined(ELIDEX_SIMULATED)
+#  define ELIDEX_FLATTEN
+#else
+#  define ELIDEX_FLATTEN [[gnu::flatten]]
+#endif
+
 namespace elidex::internal {
 
 // When a leaf gets a conflict control and when it loses it. All numbers are chosen: the paper gives
@@ -451,6 +460,7 @@ class fixed_key_btree
   op_status find_leaf(Key key, leaf_ref& p) const noexcept;
   bool recall_leaf(Key key, leaf_ref& p) const noexcept;
   void remember_if_again(Key key, const leaf_ref& p) const noexcept;
+  [[gnu::noinline]] void remember(Key key, const leaf_ref& p, remembered& mine) const noexcept;
   // Sets p in place: a copy would read with one vector load what was stored just before in parts,
   // and wait for the stores.
   static void refer_to(const position& at, Key key, leaf_ref& p) noexcept;
@@ -474,8 +484,8 @@ class fixed_key_btree
   template <class Decide>
   op_status erase_if(Key key, Decide&& decide);
 
-  void split(Key key, const leaf_ref& p) const;
-  void merge_if_sparse(Key key) noexcept;
+  [[gnu::noinline]] void split(Key key, const leaf_ref& p) const;
+  [[gnu::noinline]] void merge_if_sparse(Key key) noexcept;
   op_status try_split(Key key, operation& op, std::uint64_t nth_leaf, const control* locked,
                       std::uint64_t& kept_marks) noexcept;
   op_status try_redistribute(const position& p, Key key, bool ascending, operation& op) noexcept;
@@ -699,7 +709,12 @@ template <std::integral Key, class Value, class Sync, class Shape, class Control
 void fixed_key_btree<Key, Value, Sync, Shape, Control>::remember_if_again(
     Key key, const leaf_ref& p) const noexcept {
   remembered& mine = remembered::of_this_thread(id_);
-  if (!mine.came_again(id_, p.at)) return;
+  if (mine.came_again(id_, p.at)) remember(key, p, mine);
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+void fixed_key_btree<Key, Value, Sync, Shape, Control>::remember(Key key, const leaf_ref& p,
+                                                                 remembered& mine) const noexcept {
   key_range<Key> stretch{};
   typename leaf::sequence_type::token sequence{};
   const op_status s = sync_.descend([&] {
@@ -882,12 +897,15 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::try_read(
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-std::optional<Value> fixed_key_btree<Key, Value, Sync, Shape, Control>::get(Key key) const {
+ELIDEX_FLATTEN std::optional<Value> fixed_key_btree<Key, Value, Sync, Shape, Control>::get(
+    Key key) const {
   std::optional<Value> value;
   const op_status s =
       at_leaf<request::look_up>(key, [&](const leaf_ref& p, bool /*known_absent*/,
                                          outcome& /*result*/) { return try_get(p, key, value); });
-  return s == op_status::yes ? value : std::nullopt;
+  // Not as a copy of the optional: that would read at once what was just stored in parts, and wait
+  // for the stores.
+  return s == op_status::yes ? std::optional<Value>(*value) : std::nullopt;
 }
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
@@ -911,9 +929,8 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::multi_get(
 // --- changing ---
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
-bool fixed_key_btree<Key, Value, Sync, Shape, Control>::insert_or_overwrite(Key key,
-                                                                            const Value& value,
-                                                                            bool overwrite) {
+ELIDEX_FLATTEN bool fixed_key_btree<Key, Value, Sync, Shape, Control>::insert_or_overwrite(
+    Key key, const Value& value, bool overwrite) {
   const op_status s =
       at_leaf<request::put>(key, [&](const leaf_ref& p, bool known_absent, outcome& /*result*/) {
         return try_put(p, key, value, overwrite, known_absent);
@@ -1044,7 +1061,7 @@ auto fixed_key_btree<Key, Value, Sync, Shape, Control>::change_value(
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <value_change<Value> Fn>
-bool fixed_key_btree<Key, Value, Sync, Shape, Control>::update(Key key, Fn&& fn) {
+ELIDEX_FLATTEN bool fixed_key_btree<Key, Value, Sync, Shape, Control>::update(Key key, Fn&& fn) {
   std::exception_ptr thrown;
   const auto keeping_exceptions = [&](Value& value) {
     try {
@@ -1068,7 +1085,7 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::update(Key key, Fn&& fn)
 // erased, it runs again under the locks that an erase needs.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Fn>
-bool fixed_key_btree<Key, Value, Sync, Shape, Control>::compute(Key key, Fn&& fn) {
+ELIDEX_FLATTEN bool fixed_key_btree<Key, Value, Sync, Shape, Control>::compute(Key key, Fn&& fn) {
   std::exception_ptr thrown;
   for (;;) {
     op_status s =
@@ -1134,7 +1151,8 @@ bool fixed_key_btree<Key, Value, Sync, Shape, Control>::erase(Key key) {
 // than `erases`, nothing is erased, and erase_if() returns that. It may have changed the value.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Decide>
-auto fixed_key_btree<Key, Value, Sync, Shape, Control>::erase_if(Key key, Decide&& decide)
+ELIDEX_FLATTEN auto fixed_key_btree<Key, Value, Sync, Shape, Control>::erase_if(Key key,
+                                                                                Decide&& decide)
     -> op_status {
   bool is_sparse = false;
   const op_status s =

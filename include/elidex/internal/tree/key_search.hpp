@@ -186,6 +186,18 @@ inline constexpr unsigned lane_count = 8;
 
 #if defined(ELIDEX_VECTORS)
 
+// What a statement clobbers that uses zmm16 and k1. A compiler without AVX-512 knows neither.
+#  if defined(__AVX512F__)
+#    define ELIDEX_AVX512_CLOBBERS "xmm16", "k1"
+#  else
+#    define ELIDEX_AVX512_CLOBBERS
+#  endif
+#  define ELIDEX_COMPARE_EIGHT(instruction)                     \
+    "vpbroadcastq %[wanted], %%zmm16\n\t" instruction           \
+    " %[order], %[keys], %%zmm16, %%k1\n\t"                     \
+    "kmovw %%k1, %[not_before]" : [not_before] "=r"(not_before) \
+        : [wanted] "r"(wanted), [order] "i"(order), [keys] "m"(keys) : ELIDEX_AVX512_CLOBBERS
+
 // Loads eight words that another thread may write meanwhile.
 [[gnu::target("avx512f"), gnu::always_inline]] inline __m512i load_512(const void* eight) noexcept {
   __m512i words;
@@ -200,14 +212,22 @@ inline constexpr unsigned lane_count = 8;
 
 // Counts, from the left, how many of eight keys are before the wanted one. Stops at the first that
 // is not.
+//
+// In one statement, so that it is inlined into code for every CPU. A function for AVX-512 could not
+// be. Such code never uses the register zmm16, nor the masks, and zmm16 needs no vzeroupper.
 template <bool OrEqual, std::integral Key>
-[[gnu::target("avx512f"), gnu::always_inline]] inline unsigned run_before_512(
-    const void* eight_keys, __m512i wanted) {
-  const __m512i keys = load_512(eight_keys);
-  constexpr int order = OrEqual ? _MM_CMPINT_LE : _MM_CMPINT_LT;
-  const __mmask8 before = std::is_signed_v<Key> ? _mm512_cmp_epi64_mask(keys, wanted, order)
-                                                : _mm512_cmp_epu64_mask(keys, wanted, order);
-  return static_cast<unsigned>(std::countr_one(static_cast<std::uint8_t>(before)));
+[[gnu::always_inline]] inline unsigned run_before_512(const Key* eight_keys, Key wanted) noexcept {
+  // Whether the wanted key is less than (2: or equal to) the key in the node, which is then not
+  // before it.
+  constexpr int order = OrEqual ? 1 : 2;
+  unsigned not_before = 0;
+  const auto& keys = *reinterpret_cast<const char(*)[64]>(eight_keys);
+  if constexpr (std::is_signed_v<Key>) {
+    asm volatile(ELIDEX_COMPARE_EIGHT("vpcmpq"));
+  } else {
+    asm volatile(ELIDEX_COMPARE_EIGHT("vpcmpuq"));
+  }
+  return static_cast<unsigned>(std::countr_zero(not_before | 1U << lane_count));
 }
 
 template <bool OrEqual, std::integral Key>
@@ -230,14 +250,12 @@ template <bool OrEqual, std::integral Key>
 // `full_blocks` count. Eight keys must be readable from the summary's first key on, and from the
 // first key of each block on.
 template <bool OrEqual, std::integral Key>
-[[gnu::target("avx512f"), gnu::noinline]] unsigned rank_512(const Key* words,
-                                                            unsigned summary_length,
-                                                            unsigned full_blocks, unsigned count,
-                                                            Key wanted) noexcept {
-  const __m512i all = _mm512_set1_epi64(static_cast<long long>(wanted));
-  const unsigned block = std::min(run_before_512<OrEqual, Key>(words, all), full_blocks);
+[[gnu::always_inline]] inline unsigned rank_512(const Key* words, unsigned summary_length,
+                                                unsigned full_blocks, unsigned count,
+                                                Key wanted) noexcept {
+  const unsigned block = std::min(run_before_512<OrEqual>(words, wanted), full_blocks);
   const unsigned first = block * lane_count;
-  return std::min(first + run_before_512<OrEqual, Key>(words + summary_length + first, all), count);
+  return std::min(first + run_before_512<OrEqual>(words + summary_length + first, wanted), count);
 }
 
 template <bool OrEqual, std::integral Key>

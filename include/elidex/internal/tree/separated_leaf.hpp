@@ -267,13 +267,8 @@ class packed_keys {
     return count + more <= room_with(count, lowest, highest, more, ignored);
   }
   bool make_room_for(unsigned count, Key lowest, Key highest, unsigned more) noexcept {
-    frame wanted = frame_now();
-    if (count + more > room_with(count, lowest, highest, more, wanted)) return false;
-    if (wanted == frame_now()) return true;
-    std::array<Key, Slots> kept;
-    for_each(0, count, [&](unsigned slot, Key key) { kept[slot] = key; });
-    fill(count, wanted, [&](unsigned slot) { return kept[slot]; });
-    return true;
+    return has_room_now(frame_now(), count, lowest, highest, more) ||
+           encode_for(count, lowest, highest, more);
   }
 
  private:
@@ -282,6 +277,17 @@ class packed_keys {
     unsigned rest_bits;
     bool operator==(const frame&) const = default;
   };
+
+  [[gnu::noinline]] bool encode_for(unsigned count, Key lowest, Key highest,
+                                    unsigned more) noexcept {
+    frame wanted = frame_now();
+    if (count + more > room_with(count, lowest, highest, more, wanted)) return false;
+    if (wanted == frame_now()) return true;
+    std::array<Key, Slots> kept;
+    for_each(0, count, [&](unsigned slot, Key key) { kept[slot] = key; });
+    fill(count, wanted, [&](unsigned slot) { return kept[slot]; });
+    return true;
+  }
 
   // A private copy of some of the rests' words, which can be read from any byte.
   class private_rests {
@@ -351,8 +357,7 @@ class packed_keys {
   // `now` to that frame if another frame is necessary.
   unsigned room_with(unsigned count, Key lowest, Key highest, unsigned more,
                      frame& now) const noexcept {
-    const unsigned room = slots_of(now.rest_bits);
-    if (count + more <= room && lies_in_frame(lowest) && lies_in_frame(highest)) return room;
+    if (has_room_now(now, count, lowest, highest, more)) return slots_of(now.rest_bits);
     if (count + more > Slots) return Slots;
     for_each(0, count, [&](unsigned /*slot*/, Key key) {
       lowest = std::min(lowest, key);
@@ -361,7 +366,13 @@ class packed_keys {
     now = frame_of(lowest, highest);
     return slots_of(now.rest_bits);
   }
-  bool lies_in_frame(Key key) const noexcept { return distance_of(key) >> 8U >> rest_bits() == 0; }
+  static bool has_room_now(const frame& now, unsigned count, Key lowest, Key highest,
+                           unsigned more) noexcept {
+    const auto lies_inside = [&](Key key) {
+      return distance_between(now.base, key) >> 8U >> now.rest_bits == 0;
+    };
+    return count + more <= slots_of(now.rest_bits) && lies_inside(lowest) && lies_inside(highest);
+  }
 
   distance distance_of(Key key) const noexcept { return distance_between(base(), key); }
   static distance distance_between(Key base, Key key) noexcept {
