@@ -34,6 +34,7 @@ class made_slot {
   made_slot& operator=(const made_slot&) = delete;
   ~made_slot() { blob::destroy(blob_, default_memory); }
   codec::slot get() const { return slot_; }
+  blob* outside() const { return blob_; }
 
  private:
   blob* blob_;
@@ -117,7 +118,7 @@ TEST(KeyPrefix, RanksInANodeAreThoseOfTheWholeKeys) {
     std::vector<std::unique_ptr<made_slot>> slots;
     for (const std::string& key : keys) {
       slots.push_back(std::make_unique<made_slot>(key));
-      node.insert(node.count(), slots.back()->get(), 0);
+      node.insert(node.count(), key, slots.back()->outside(), 0);
     }
     for (int change = 0; change < 3; ++change) {
       internal::change_prefix(node, codec::prefix_no_longer_than(
@@ -147,8 +148,8 @@ TEST(KeyPrefix, TornReadersGetSomeRank) {
   leaf node;
   const made_slot a("a shared head, a");
   const made_slot b("a shared head, b");
-  node.insert(0, a.get(), 0);
-  node.insert(1, b.get(), 0);
+  node.insert(0, "a shared head, a", a.outside(), 0);
+  node.insert(1, "a shared head, b", b.outside(), 0);
   for (const unsigned torn : {3u, 8u, 15u, 16u, 17u, 65'535u}) {
     node.prefix.set(torn);
     for (const std::string wanted : {"", "a", "a shared", "a shared head, a", "z"}) {

@@ -39,7 +39,8 @@
 //   * A separator in an inner node owns its bytes. It outlives the key from which it was made.
 //   * Strings: all keys that can come to a node share the first bytes, as many as the node's prefix
 //     length (key_prefix.hpp). Separators lie in the inner node itself, long ones in blobs
-//     (slotted_inner_node.hpp).
+//     (slotted_inner_node.hpp). So do keys in leaves, if the shape has such leaves
+//     (slotted_leaf.hpp).
 //   * An inner node that is not full has room for one more separator of any length.
 //
 // Order of locks
@@ -68,8 +69,11 @@
 // node. So an erase finds a sibling for every leaf that it empties. Such a redistribution replaces
 // a separator. A parent without room for a longer string is split first, by a descent that begins
 // again and splits each full inner node. No leaf but the root is ever empty, and churn leaves no
-// nodes behind. A region never allocates memory. A body that lacks
-// memory returns op_status::need_memory and runs again once the memory is there (`operation`).
+// nodes behind. The exception are leaves that hold their keys: an empty one stays beside neighbours
+// that would not fit behind a shorter prefix. An erase that leaves a leaf empty merges it with all
+// neighbours that fit, so an emptied tree is one leaf. A region never allocates memory. A body that
+// lacks memory returns op_status::need_memory and runs again once the memory is there
+// (`operation`).
 //
 // Deviations from the papers' B+tree: leaves have no links to their neighbours. A scan continues
 // through the parent by which it came, or descends again to the leaf's fence key. So a split locks
@@ -111,7 +115,8 @@ namespace elidex::internal {
 template <class Key, class Value, class Sync, class Shape>
 struct btree_leaf : btree_node<Sync> {
   using keys = key_codec<Key>;
-  using key_slot = typename key_codec<Key>::slot;
+  using key_argument = typename keys::argument;
+  using key_slot = typename keys::slot;
   using value_slot = typename value_codec<Value>::slot;
   struct slot {
     field<key_slot> key;
@@ -120,6 +125,7 @@ struct btree_leaf : btree_node<Sync> {
   static constexpr bool racing = Sync::readers_race;
   static constexpr unsigned capacity = Shape::leaf_slots(sizeof(slot));
   static constexpr std::size_t head_bytes = sizeof(btree_node<Sync>);
+  static constexpr bool holds_keys = false;  // longer strings lie in blobs
   static constexpr bool in_order = true;
   static constexpr std::size_t value_locks = 0;  // the leaf's lock is the values' lock too
   struct ordered_view {};                        // not needed
@@ -150,6 +156,34 @@ struct btree_leaf : btree_node<Sync> {
     slots[i].value.template store<racing>(v);
   }
 
+  blob* blob_of(unsigned i) const noexcept { return keys::blob_of(stored_key(i)); }
+  static bool needs_blob(const key_argument& key) noexcept { return keys::needs_blob(key); }
+  static bool has_room(unsigned count, const key_argument& /*key*/) noexcept {
+    return count < capacity;
+  }
+  // Where a split divides the leaf, which is full.
+  static unsigned middle() noexcept { return capacity / 2; }
+  auto separator_before(unsigned i) const noexcept {
+    return typename keys::separator(key(i - 1), key(i));
+  }
+  // Worth merging after the erasure of one of so many records: a third full, chosen. The merged
+  // leaf keeps room for a few inserts, so that it does not split again at once. One that counts 0
+  // gives no records.
+  static bool is_sparse_without_one(unsigned count) noexcept { return count <= capacity / 3 + 1; }
+  template <class Parent>
+  static bool fit_together(const btree_leaf& /*left*/, unsigned left_count,
+                           const btree_leaf& /*right*/, unsigned right_count,
+                           const Parent& /*parent*/) noexcept {
+    return left_count + right_count <= capacity * 5 / 6 || left_count == 0 || right_count == 0;
+  }
+  // Of a new leaf.
+  void copy_prefix(const btree_leaf& from) noexcept { prefix.set(from.prefix.get()); }
+  // Before records of one come to the other.
+  template <class Parent>
+  void share_prefix(btree_leaf& right, const Parent& /*parent*/, unsigned /*index*/) noexcept {
+    internal::share_prefix(*this, right);
+  }
+
   // How many keys between these two fit.
   template <class Lowest, class Highest>
   static unsigned room_between(const Lowest& /*lowest*/, const Highest& /*highest*/) noexcept {
@@ -163,10 +197,11 @@ struct btree_leaf : btree_node<Sync> {
     }
     this->set_count(last - first);
   }
-  void insert(unsigned position, const key_slot& k, const value_slot& v) noexcept {
+  void insert(unsigned position, const key_argument& key, blob* outside,
+              const value_slot& v) noexcept {
     const unsigned n = this->count();
     for (unsigned i = n; i > position; --i) copy_slot(i, *this, i - 1);
-    store_key(position, keys::put_in(k, prefix.get()));
+    store_key(position, keys::put_in(keys::slot_of(key, outside), prefix.get()));
     set_value(position, v);
     this->set_count(n + 1);
   }
@@ -202,9 +237,27 @@ template <class Key, class Value, class Sync>
 inline constexpr bool btree_defers_reclamation =
     Sync::readers_race || key_codec<Key>::owns_blobs || value_codec<Value>::owns_objects;
 
+// Strings lie in the leaf itself if the shape has leaves for them, and values are small.
 template <class Key, class Value, class Sync, class Shape>
-using btree_inner_of = btree_inner<Key, Sync, Shape, btree_leaf<Key, Value, Sync, Shape>,
-                                   btree_defers_reclamation<Key, Value, Sync>>;
+struct leaf_of {
+  using type = btree_leaf<Key, Value, Sync, Shape>;
+};
+template <class Value>
+inline constexpr std::size_t value_slot_words =
+    (sizeof(typename value_codec<Value>::slot) + sizeof(std::uint64_t) - 1) / sizeof(std::uint64_t);
+inline constexpr std::size_t slotted_value_words_max = 8;
+template <class Value, class Sync, class Shape>
+  requires(value_slot_words<Value> <= slotted_value_words_max) &&
+          requires { typename Shape::template slotted_leaf<value_slot_words<Value>>; }
+struct leaf_of<std::string, Value, Sync, Shape> {
+  using type =
+      slotted_leaf<Value, Sync, typename Shape::template slotted_leaf<value_slot_words<Value>>>;
+};
+
+template <class Key, class Value, class Sync, class Shape>
+using btree_inner_of =
+    btree_inner<Key, Sync, Shape, typename leaf_of<Key, Value, Sync, Shape>::type,
+                btree_defers_reclamation<Key, Value, Sync>>;
 
 // Key: an integer type, or std::string (passed as std::string_view, compared as unsigned bytes, at
 // most 64 KiB). Value: a plain_value, or std::string (passed as std::string_view).
@@ -272,7 +325,8 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
     requires(!values::owns_objects);
   // The same, except that make() receives the key as nodes store it, and may return nothing. Then
   // nothing is added, and std::nullopt is returned. A dictionary beside the map uses it
-  // (internal/column/keyed_delta_index.hpp).
+  // (internal/column/keyed_delta_index.hpp). Where leaves hold their keys, make() must not use what
+  // it receives.
   template <class Make>
   std::optional<std::pair<Value, bool>> get_or_insert_if_made(key_argument key, Make&& make)
     requires(!values::owns_objects);
@@ -384,9 +438,7 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   using inner_levels::enter_root;
   using inner_levels::find_sibling;
   using inner_levels::inner_pool_;
-  using inner_levels::leaf_merged_max;
   using inner_levels::leaf_pool_;
-  using inner_levels::leaf_sparse;
   using inner_levels::link_right_half;
   using inner_levels::look_up_together;
   using inner_levels::memory_;
@@ -431,13 +483,21 @@ class btree : btree_inner_of<Key, Value, Sync, Shape> {
   bool erase_same(const search_key& where, const value_slot& object, operation& op);
   template <class Fn>
   bool compute_aside(const search_key& where, key_argument key, Fn& fn);
+  // Not inlined: GCC 12 would warn that a value may be missing which was just found to be there.
+  [[gnu::noinline]] static typename values::holder holder_of(Value&& value) {
+    return typename values::holder(std::move(value));
+  }
   template <class Fn>
   op_status try_compute(const search_key& where, key_argument key, Fn& fn, operation& op,
                         std::exception_ptr& thrown) noexcept;
 
-  op_status split_leaf(position& p, unsigned insert_rank, operation& op) noexcept;
+  [[gnu::noinline]] op_status split_leaf(position& p, unsigned insert_rank, operation& op) noexcept;
+  op_status hand_to_left(position& p, operation& op) noexcept;
   template <class Decide>
   op_status erase_and_merge(position& p, unsigned rank, operation& op, Decide& decide) noexcept;
+  static void take_out_right(position& left, leaf& right, operation& op) noexcept;
+  void erased(const search_key& where, operation& op) noexcept;
+  op_status try_drop_empty_leaf(const search_key& where, operation& op) noexcept;
   template <class Decide>
   op_status erase_and_merge(position& p, side where, unsigned rank, operation& op,
                             Decide& decide) noexcept;
@@ -491,7 +551,7 @@ void btree<Key, Value, Sync, Shape>::free_objects_below(node* n) noexcept {
   if (n->is_leaf()) {
     const leaf& l = *static_cast<leaf*>(n);
     for (unsigned i = 0; i < count; ++i) {
-      free_key_blob(keys::blob_of(l.key(i)));
+      free_key_blob(l.blob_of(i));
       if constexpr (values::owns_objects) values::destroy(l.value(i), memory_);
     }
     return;
@@ -499,7 +559,7 @@ void btree<Key, Value, Sync, Shape>::free_objects_below(node* n) noexcept {
   const inner& in = *static_cast<inner*>(n);
   for (unsigned i = 0; i <= count; ++i) {
     if constexpr (keys::owns_blobs) {
-      if (i < count) free_key_blob(in.key(i).outside());
+      if (i < count) free_key_blob(in.blob_of(i));
     }
     free_objects_below(in.child(i));
   }
@@ -517,6 +577,8 @@ auto btree<Key, Value, Sync, Shape>::find(const position& p, const search_key& k
   if constexpr (keys::compares_in_place) {
     inner_levels::template rank_in_node<false>(l, f.count, key, still_valid, f.rank);
     f.exact = f.rank < f.count && l.key(f.rank) == key;
+  } else if constexpr (leaf::holds_keys) {
+    f.torn = !l.template rank<false>(f.count, key, still_valid, f.rank, f.exact);
   } else {
     f.torn = !rank_by_heads<false>(l, f.count, key, still_valid, f.rank, f.exact);
   }
@@ -550,7 +612,7 @@ auto btree<Key, Value, Sync, Shape>::try_get(const search_key& key,
 }
 
 template <class Key, class Value, class Sync, class Shape>
-std::optional<Value> btree<Key, Value, Sync, Shape>::get(key_argument key) const {
+ELIDEX_FLATTEN std::optional<Value> btree<Key, Value, Sync, Shape>::get(key_argument key) const {
   const search_key where = keys::search_key_of(key);
   [[maybe_unused]] const pin pinned;  // until the value is copied out
   std::optional<value_slot> slot;
@@ -604,13 +666,14 @@ bool btree<Key, Value, Sync, Shape>::visit(key_argument key, Fn&& fn) const {
 // --- inserting ---
 
 template <class Key, class Value, class Sync, class Shape>
-bool btree<Key, Value, Sync, Shape>::insert_or_overwrite(key_argument key, value_argument value,
-                                                         bool overwrite) {
+ELIDEX_FLATTEN bool btree<Key, Value, Sync, Shape>::insert_or_overwrite(key_argument key,
+                                                                        value_argument value,
+                                                                        bool overwrite) {
   const search_key where = keys::search_key_of(key);
   values::check(value);
   operation op(*this);
   if (!overwrite) {  // needed unless the key is a duplicate
-    static_cast<void>(op.has_key(key));
+    if constexpr (!leaf::holds_keys) static_cast<void>(op.has_key(key, keys::needs_blob(key)));
     static_cast<void>(op.has_value(value));
     op.provide();
   }
@@ -640,10 +703,11 @@ auto btree<Key, Value, Sync, Shape>::try_put(const search_key& where, key_argume
     l.lock.unlock();
     return op_status::no;
   }
-  if (f.count == leaf::capacity) return split_leaf(p, f.rank, op);
-  if (!op.has_key(key) || !op.has_value(value)) return op_status::need_memory;
+  if (!l.has_room(f.count, key)) return split_leaf(p, f.rank, op);
+  const bool needs_blob = l.needs_blob(key);
+  if (!op.has_key(key, needs_blob) || !op.has_value(value)) return op_status::need_memory;
   if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
-  l.insert(f.rank, op.take_key(key), op.take_value(value));
+  l.insert(f.rank, key, op.take_key_blob(needs_blob), op.take_value(value));
   l.lock.unlock();
   return op_status::yes;
 }
@@ -693,8 +757,9 @@ auto btree<Key, Value, Sync, Shape>::try_get_or_insert(const search_key& where, 
     value.emplace(l.value(f.rank));
     return p.still_valid() ? op_status::no : op_status::restart;
   }
-  if (f.count == leaf::capacity) return split_leaf(p, f.rank, op);
-  if (!op.has_key(key)) return op_status::need_memory;
+  if (!l.has_room(f.count, key)) return split_leaf(p, f.rank, op);
+  const bool needs_blob = l.needs_blob(key);
+  if (!op.has_key(key, needs_blob)) return op_status::need_memory;
   if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
   try {
     value = make(op.key(key));
@@ -707,7 +772,7 @@ auto btree<Key, Value, Sync, Shape>::try_get_or_insert(const search_key& where, 
     l.lock.unlock_unchanged(p.seen);
     return op_status::unmade;
   }
-  l.insert(f.rank, op.take_key(key), *value);
+  l.insert(f.rank, key, op.take_key_blob(needs_blob), *value);
   l.lock.unlock();
   return op_status::yes;
 }
@@ -722,17 +787,25 @@ auto btree<Key, Value, Sync, Shape>::split_leaf(position& p, unsigned insert_ran
 
   // Ascending keys would leave half-full leaves behind. At the parent's right edge, split off one
   // key. A random key comes to that place about once in a parent's life.
-  const bool ascending = insert_rank == leaf::capacity && (is_root || p.index == p.parent->count());
-  const unsigned middle = ascending ? leaf::capacity - 1 : leaf::capacity / 2;
+  const unsigned count = left.count();
+  const bool ascending = insert_rank == count && (is_root || p.index == p.parent->count());
+  const unsigned middle = ascending ? count - 1 : left.middle();
 
-  const typename keys::separator separator(left.key(middle - 1), left.key(middle));
+  if constexpr (leaf::holds_keys) {
+    if (ascending && !is_root && p.index > 0) {
+      const op_status s = hand_to_left(p, op);
+      if (s != op_status::no) return s;
+    }
+  }
+
+  const auto separator = left.separator_before(middle);
   const std::size_t blob_bytes = inner::blob_bytes(separator.get(), p.parent);
   if (!op.has_separator(blob_bytes)) {
     p.unlock_both_unchanged();
     return op_status::need_memory;
   }
   leaf* const right = op.take_leaf();
-  right->prefix.set(left.prefix.get());
+  right->copy_prefix(left);
   left.move_tail(middle, *right);
   const auto between = op.template take_separator<inner>(separator.get(), blob_bytes);
   lengthen_prefixes(left, *right, p.parent, p.index, between);
@@ -742,11 +815,55 @@ auto btree<Key, Value, Sync, Shape>::split_leaf(position& p, unsigned insert_ran
   return op_status::restructured;
 }
 
+// A leaf at its parent's right edge has a short prefix, because the fence on its right is not
+// visible. So fewer keys fill it than its left neighbour. This function moves as many records to
+// that neighbour as have room there, but not the last one. The leaf and its parent are locked.
+// Unless it returns no, it unlocks them.
+template <class Key, class Value, class Sync, class Shape>
+auto btree<Key, Value, Sync, Shape>::hand_to_left(position& p, operation& op) noexcept
+    -> op_status {
+  inner& parent = *p.parent;
+  leaf& from = p.as_leaf();
+  leaf& to = *static_cast<leaf*>(parent.child(p.index - 1));
+  token seen{};
+  if (!parent.can_replace() || !to.lock.try_lock(seen)) return op_status::no;
+  // The prefix that the neighbour has when the separator behind it changes to this one.
+  const auto prefix_before = [&](key_argument separator) {
+    return p.index > 1 ? keys::in_common(parent.key(p.index - 2).view(), separator)
+                       : parent.prefix();
+  };
+  // The last separator comes with the shortest prefix. What fits behind that one also fits behind
+  // the one that is then chosen, unless that prefix itself takes too many bytes.
+  const unsigned last = from.count() - 1;
+  const unsigned moved =
+      to.has_room_for_front_of(from, last, prefix_before(from.separator_before(last).get()));
+  const auto separator = from.separator_before(std::max(moved, 1U));
+  const unsigned prefix = prefix_before(separator.get());
+  if (moved == 0 || to.has_room_for_front_of(from, moved, prefix) < moved) {
+    to.lock.unlock_unchanged(seen);
+    return op_status::no;
+  }
+  const std::size_t blob_bytes = inner::blob_bytes(separator.get(), &parent);
+  const bool may_retire = op.may_retire();
+  if (!op.has_separator(blob_bytes) || !may_retire) {
+    to.lock.unlock_unchanged(seen);
+    p.unlock_both_unchanged();
+    return op_status::need_memory;
+  }
+  to.take_front_of(from, moved, prefix, separator.get());
+  op.retire_key_blob(parent.blob_of(p.index - 1));
+  parent.set_key(p.index - 1, op.template take_separator<inner>(separator.get(), blob_bytes));
+  to.lock.unlock();
+  p.unlock_both();
+  op.note_redistribute();
+  return op_status::restructured;
+}
+
 // --- updating ---
 
 template <class Key, class Value, class Sync, class Shape>
 template <value_change<Value> Fn>
-bool btree<Key, Value, Sync, Shape>::update(key_argument key, Fn&& fn) {
+ELIDEX_FLATTEN bool btree<Key, Value, Sync, Shape>::update(key_argument key, Fn&& fn) {
   const search_key where = keys::search_key_of(key);
   if constexpr (!values::owns_objects) {
     operation op(*this);
@@ -847,7 +964,7 @@ bool btree<Key, Value, Sync, Shape>::compute_in_place(const search_key& where, k
       });
       if (s == op_status::no) continue;  // another thread has erased the key
       if (s == op_status::yes) {
-        size_.add(-1);
+        erased(where, op);
         return false;
       }
     }
@@ -866,15 +983,16 @@ auto btree<Key, Value, Sync, Shape>::try_compute(const search_key& where, key_ar
   leaf& l = p.as_leaf();
   const found_slot f = find(p, where);
   if (f.torn) return op_status::restart;
+  const bool needs_blob = !f.exact && l.needs_blob(key);
   if (!f.exact) {
-    if (f.count == leaf::capacity) return split_leaf(p, f.rank, op);
-    if (!op.has_key(key)) return op_status::need_memory;
+    if (!l.has_room(f.count, key)) return split_leaf(p, f.rank, op);
+    if (!op.has_key(key, needs_blob)) return op_status::need_memory;
   }
   if (!l.lock.try_upgrade(p.seen)) return op_status::restart;
   std::optional<Value> value;
   const op_status s =
       f.exact ? compute_in_slot(l, f.rank, fn, thrown) : compute_absent(value, fn, thrown);
-  if (s == op_status::yes) l.insert(f.rank, op.take_key(key), *value);
+  if (s == op_status::yes) l.insert(f.rank, key, op.take_key_blob(needs_blob), *value);
   if (s == op_status::yes || s == op_status::changed) {
     l.lock.unlock();
   } else {
@@ -903,7 +1021,7 @@ bool btree<Key, Value, Sync, Shape>::compute_aside(const search_key& where, key_
       if (!erase_same(where, *old, op)) continue;
       return false;
     }
-    typename values::holder made(std::move(*value));
+    typename values::holder made = holder_of(std::move(*value));
     values::check(made);
     operation adding(*this);  // its object is of this value
     const op_status s = run_changing(adding, [&] {
@@ -932,7 +1050,7 @@ bool btree<Key, Value, Sync, Shape>::erase_same(const search_key& where, const v
     });
   });
   if (s != op_status::yes) return false;
-  size_.add(-1);
+  erased(where, op);
   return true;
 }
 
@@ -961,7 +1079,7 @@ bool btree<Key, Value, Sync, Shape>::erase(key_argument key) {
     return sync_.exclusive(
         [&] { return try_erase(where, op, [](leaf&, unsigned) { return op_status::erases; }); });
   });
-  if (s == op_status::yes) size_.add(-1);
+  if (s == op_status::yes) erased(where, op);
   return s == op_status::yes;
 }
 
@@ -978,7 +1096,7 @@ std::optional<Value> btree<Key, Value, Sync, Shape>::extract(key_argument key)
         [&] { return try_erase(where, op, [](leaf&, unsigned) { return op_status::erases; }); });
   });
   if (s != op_status::yes) return std::nullopt;
-  size_.add(-1);
+  erased(where, op);
   wait_for_pins();
   const std::unique_ptr<Value> mine = op.kept_value();
   return std::move(*mine);
@@ -996,7 +1114,7 @@ auto btree<Key, Value, Sync, Shape>::try_erase(const search_key& key, operation&
   const found_slot f = find(p, key);
   if (f.torn) return op_status::restart;
   if (!f.exact) return p.still_valid() ? op_status::no : op_status::restart;
-  if (p.parent != nullptr && f.count <= leaf_sparse + 1) {
+  if (p.parent != nullptr && l.is_sparse_without_one(f.count)) {
     const op_status s = erase_and_merge(p, f.rank, op, decide);
     if (s != op_status::no) return s;
   }
@@ -1006,9 +1124,10 @@ auto btree<Key, Value, Sync, Shape>::try_erase(const search_key& key, operation&
     l.lock.unlock();
     return s;
   }
-  op.retire_key(l.key(f.rank));
+  op.retire_key_blob(l.blob_of(f.rank));
   op.retire_value(l.value(f.rank));
   l.erase(f.rank);
+  op.note_empty_leaf(p.parent != nullptr && l.used() == 0);
   l.lock.unlock();
   return op_status::yes;
 }
@@ -1031,9 +1150,13 @@ auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, side where, un
   if (const op_status s = find_sibling(p, where, left, right); s != op_status::yes) return s;
   leaf& l = left.as_leaf();
   leaf& r = right.as_leaf();
-  const unsigned remaining = l.count() + r.count() - 1;
-  // An emptied leaf always goes. Torn counts do no harm: the upgrades validate them.
-  if (remaining > leaf_merged_max && p.at->count() != 1) return op_status::no;
+  // An emptied leaf goes whenever its neighbour fits. Torn counts do no harm: the upgrades validate
+  // them.
+  const auto remaining = [&](const leaf& in) {
+    const unsigned n = in.count();
+    return p.at == &in && n > 0 ? n - 1 : n;
+  };
+  if (!leaf::fit_together(l, remaining(l), r, remaining(r), *left.parent)) return op_status::no;
   if (!op.may_retire()) return op_status::need_memory;
   if (!left.try_lock_parent_and_node()) return op_status::restart;
   if (!r.lock.try_upgrade(right.seen)) {
@@ -1046,18 +1169,75 @@ auto btree<Key, Value, Sync, Shape>::erase_and_merge(position& p, side where, un
     left.unlock_both();
     return s;
   }
-  op.retire_key(from.key(rank));
+  op.retire_key_blob(from.blob_of(rank));
   op.retire_value(from.value(rank));
   from.erase(rank);
-  share_prefix(l, r);
+  l.share_prefix(r, *left.parent, left.index);
   r.move_tail(0, l);
-  op.retire_key(left.parent->key(left.index));
+  op.note_empty_leaf(l.used() == 0);
+  take_out_right(left, r, op);
+  return op_status::yes;
+}
+
+// Ends the merging of a leaf with the one behind it, whose records it has. All are locked.
+template <class Key, class Value, class Sync, class Shape>
+void btree<Key, Value, Sync, Shape>::take_out_right(position& left, leaf& right,
+                                                    operation& op) noexcept {
+  op.retire_key_blob(left.parent->blob_of(left.index));
   left.parent->erase(left.index);
-  op.retire_leaf(&r);
-  r.lock.unlock_obsolete();
+  op.retire_leaf(&right);
+  right.lock.unlock_obsolete();
   left.unlock_both();
   op.note_merge();
-  return op_status::yes;
+}
+
+// After an erase. If it has left a leaf empty, the leaf goes now, and so do empty neighbours. Thus
+// an emptied tree ends as one leaf.
+template <class Key, class Value, class Sync, class Shape>
+void btree<Key, Value, Sync, Shape>::erased(const search_key& where, operation& op) noexcept {
+  size_.add(-1);
+  if constexpr (leaf::holds_keys) {
+    if (!op.left_empty_leaf()) return;
+    try {
+      operation after(*this);
+      while (run_changing(after, [&] {
+               return sync_.exclusive([&] { return try_drop_empty_leaf(where, after); });
+             }) == op_status::changed) {
+      }
+    } catch (const std::bad_alloc&) {
+      return;  // the leaf stays
+    }
+  }
+}
+
+template <class Key, class Value, class Sync, class Shape>
+auto btree<Key, Value, Sync, Shape>::try_drop_empty_leaf(const search_key& where,
+                                                         operation& op) noexcept -> op_status {
+  position p;
+  if (const op_status s = descend_merging(where, p, op); s != op_status::yes) return s;
+  if (p.parent == nullptr || p.at->count() != 0)
+    return p.still_valid() ? op_status::no : op_status::restart;
+  for (const side which : {side::left, side::right}) {
+    position left;
+    position right;
+    const op_status s = find_sibling(p, which, left, right);
+    if (s == op_status::restart) return s;
+    if (s == op_status::no) continue;
+    leaf& l = left.as_leaf();
+    leaf& r = right.as_leaf();
+    if (!leaf::fit_together(l, l.count(), r, r.count(), *left.parent)) continue;
+    if (!op.may_retire()) return op_status::need_memory;
+    if (!left.try_lock_parent_and_node()) return op_status::restart;
+    if (!r.lock.try_upgrade(right.seen)) {
+      left.unlock_both_unchanged();
+      return op_status::restart;
+    }
+    l.share_prefix(r, *left.parent, left.index);
+    r.move_tail(0, l);
+    take_out_right(left, r, op);
+    return op_status::changed;
+  }
+  return op_status::no;
 }
 
 // --- ranges and facts ---
@@ -1083,7 +1263,7 @@ std::size_t btree<Key, Value, Sync, Shape>::scan_collected(const Which& which, s
   internal::collected_range<btree> range(*this, limit);
   const auto pass_on = [&] {
     return range.for_each([&](const auto& e) {
-      const typename keys::view key(e.key);
+      const auto key = range.key(e);
       return visits_on(fn, key.get(), values::view(e.value));
     });
   };

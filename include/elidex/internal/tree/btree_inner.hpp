@@ -45,6 +45,16 @@
 #include "elidex/internal/tree/key_search.hpp"
 #include "elidex/internal/tree/node_operation.hpp"
 #include "elidex/internal/tree/slotted_inner_node.hpp"
+#include "elidex/internal/tree/slotted_leaf.hpp"
+
+// Marks a function into which all calls are inlined. The steps of an operation pass their state in
+// structures, which then stay in registers. Calls that are made rarely are marked noinline. On the
+// simulated machine, which counts instructions, code stays as its published figures knew it.
+#if defined(ELIDEX_SIMULATED)
+#  define ELIDEX_FLATTEN
+#else
+#  define ELIDEX_FLATTEN [[gnu::flatten]]
+#endif
 
 namespace elidex::internal {
 
@@ -75,6 +85,10 @@ struct node_bytes {
   // Half as large again: heads and separators lie in the node. Measured with 1536 bytes.
   using slotted_inner =
       slotted_inner_layout<InnerBytes * 3 / 64, (InnerBytes * 3 / 2 - 2 * header_bytes) / 8>;
+  // Leaves of strings hold their keys, unless a split could lack room.
+  template <unsigned ValueWords>
+    requires(LeafBytes >= 1024)
+  using slotted_leaf = slotted_leaf_layout<LeafBytes - header_bytes, ValueWords>;
 };
 
 // The papers' fan-out (001 section 4.1, 003 section 6.1).
@@ -152,6 +166,7 @@ struct btree_inner_node : btree_node<Sync> {
   explicit btree_inner_node(unsigned level_above_leaves) noexcept : node(level_above_leaves) {}
 
   key_slot key(unsigned i) const noexcept { return separators.key(i); }
+  static blob* blob_of(unsigned /*i*/) noexcept { return nullptr; }
   void set_key(unsigned i, const key_slot& k) noexcept { separators.set_key(i, k); }
   static auto owned(const key_slot& k) { return keys::owned(k); }
   template <bool OrEqual>
@@ -539,7 +554,7 @@ class btree_inner {
   }
 
   template <class Operation>
-  op_status split_inner(position& p, Operation& op) noexcept;
+  [[gnu::noinline]] op_status split_inner(position& p, Operation& op) noexcept;
   template <class Operation>
   void link_right_half(position& p, const inner_key& separator, node* right,
                        Operation& op) noexcept;
@@ -585,7 +600,9 @@ class btree_inner {
   void reserve_nodes(std::size_t many) {
     // Chosen: for 10 M keys of 64 bits these nodes take 19.3 bytes a key. A map without reserve()
     // takes 19.5 after as many random insertions.
-    const std::size_t leaves = many / std::max(1U, leaf::capacity * 83 / 100) + 1;
+    std::size_t percent = 83;
+    if constexpr (requires { leaf::usual_percent; }) percent = leaf::usual_percent;
+    const std::size_t leaves = many / std::max<std::size_t>(1, leaf::capacity * percent / 100) + 1;
     leaf_pool_.reserve(leaves);
     const std::size_t of_a_node = std::max(2U, inner::capacity * 70 / 100);
     // The levels above the lowest one are a geometric series.

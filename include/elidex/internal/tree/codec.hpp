@@ -1,4 +1,5 @@
-// How nodes store keys and values in their slots.
+// How nodes store keys and values in their slots. Nodes that hold strings themselves
+// (slotted_node.hpp) store values in the same way.
 //
 //   key type       in the API         in a slot
 //   integer        by value           the integer

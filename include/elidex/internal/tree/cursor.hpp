@@ -102,7 +102,7 @@ class map_cursor {
       }
       filled.reserve(range.entries().size());
       for (const auto& e : range.entries())
-        filled.emplace_back(keys::owned(e.key), values::owned(e.value));
+        filled.emplace_back(key_type(range.key(e).get()), values::owned(e.value));
     }
     records_ = std::move(filled);
     at_ = 0;

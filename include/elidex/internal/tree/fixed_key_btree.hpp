@@ -138,15 +138,6 @@
 #include "elidex/internal/tree/tree_range.hpp"
 #include "elidex/internal/tree/value_change.hpp"
 
-// Marks a function into which all calls are inlined. The steps of an operation pass their state in
-// structures, which then stay in registers. Calls that are made rarely are marked noinline. On the
-// simulated machine, which counts instructions, code stays as its published figures knew it.
-#if defined(ELIDEX_SIMULATED)
-#  define ELIDEX_FLATTEN
-#else
-#  define ELIDEX_FLATTEN [[gnu::flatten]]
-#endif
-
 namespace elidex::internal {
 
 // When a leaf gets a conflict control and when it loses it. All numbers are chosen: the paper gives
@@ -1085,7 +1076,7 @@ ELIDEX_FLATTEN bool fixed_key_btree<Key, Value, Sync, Shape, Control>::update(Ke
 // erased, it runs again under the locks that an erase needs.
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 template <class Fn>
-ELIDEX_FLATTEN bool fixed_key_btree<Key, Value, Sync, Shape, Control>::compute(Key key, Fn&& fn) {
+bool fixed_key_btree<Key, Value, Sync, Shape, Control>::compute(Key key, Fn&& fn) {
   std::exception_ptr thrown;
   for (;;) {
     op_status s =

@@ -2,16 +2,17 @@
 //
 // Strings in one node mostly begin alike ("https://www."), so that their first 8 bytes distinguish
 // none of them. A node of strings therefore has a prefix: the first bytes that are common to all
-// keys that can ever come to the node. The heads in a leaf's slots (codec.hpp) are the 8 bytes
-// behind the prefix, those of an inner node (slotted_node.hpp) are 16 bytes. A search compares
-// heads as integers, and reads more of a key only if its head is equal.
+// keys that can ever come to the node. The heads of its keys are the bytes behind the prefix: 8 of
+// them in a leaf, 16 in an inner node. A search compares heads as integers, and reads more of a key
+// only if its head is equal.
 //
 // Thread-safety: functions under "with the node's lock" need that lock. Those under "by readers"
 // may race with a writer. Their result counts only after the node's version is validated.
 //
 // Implementation notes
-// A leaf stores only the prefix's length. An inner node also stores the prefix's bytes, because its
-// separators lie there without them. No search compares the prefix itself. Why that is enough:
+// A leaf of slots (btree_leaf) stores only the prefix's length. A node that holds its keys
+// (slotted_node.hpp) also stores the prefix's bytes, because its keys lie there without them. No
+// search compares the prefix itself. Why that is enough:
 //   * A node lies between two separators, its fences. low <= key < high for all keys in it and for
 //     all keys searched in it (low < key <= high for a walk backward from `key`). If two strings
 //     begin with P, so do all strings between them. So every key that leads to the node begins with
@@ -23,8 +24,8 @@
 //     with them.
 //   * A split moves the fences closer together, so a length that was right stays right. Each half's
 //     prefix is then lengthened to the common prefix of its new fences, as far as the parent shows
-//     them. In a leaf this happens only if two of the half's heads are equal, because it reads all
-//     of its blobs. In an inner node it happens if prefix and keys fit then.
+//     them. In a leaf of slots this happens only if two of the half's heads are equal, because it
+//     reads all of its blobs. In other nodes it happens if prefix and keys fit then.
 //   * When two neighbours become one (or one gets children of the other), with a separator s
 //     between them, two common prefixes matter: of low and s, and of s and high. low and high have
 //     the shorter of the two in common. So the smaller of the two lengths is right for both. The

@@ -178,25 +178,13 @@ class fingerprints {
 
 }  // namespace elidex::internal
 
-// Counts the keys that are less than another one, a cache line at a time, by AVX-512 or AVX2.
+// Counts the keys that are less than another one, a cache line at a time, by AVX2.
 namespace elidex::internal::vector_search {
 
 inline constexpr std::size_t key_bytes = 8;
 inline constexpr unsigned lane_count = 8;
 
 #if defined(ELIDEX_VECTORS)
-
-// What a statement clobbers that uses zmm16 and k1. A compiler without AVX-512 knows neither.
-#  if defined(__AVX512F__)
-#    define ELIDEX_AVX512_CLOBBERS "xmm16", "k1"
-#  else
-#    define ELIDEX_AVX512_CLOBBERS
-#  endif
-#  define ELIDEX_COMPARE_EIGHT(instruction)                     \
-    "vpbroadcastq %[wanted], %%zmm16\n\t" instruction           \
-    " %[order], %[keys], %%zmm16, %%k1\n\t"                     \
-    "kmovw %%k1, %[not_before]" : [not_before] "=r"(not_before) \
-        : [wanted] "r"(wanted), [order] "i"(order), [keys] "m"(keys) : ELIDEX_AVX512_CLOBBERS
 
 // Loads eight words that another thread may write meanwhile.
 [[gnu::target("avx512f"), gnu::always_inline]] inline __m512i load_512(const void* eight) noexcept {
@@ -210,81 +198,82 @@ inline constexpr unsigned lane_count = 8;
   return words;
 }
 
-// Counts, from the left, how many of eight keys are before the wanted one. Stops at the first that
-// is not.
-//
-// In one statement, so that it is inlined into code for every CPU. A function for AVX-512 could not
-// be. Such code never uses the register zmm16, nor the masks, and zmm16 needs no vzeroupper.
-template <bool OrEqual, std::integral Key>
-[[gnu::always_inline]] inline unsigned run_before_512(const Key* eight_keys, Key wanted) noexcept {
-  // Whether the wanted key is less than (2: or equal to) the key in the node, which is then not
-  // before it.
-  constexpr int order = OrEqual ? 1 : 2;
-  unsigned not_before = 0;
-  const auto& keys = *reinterpret_cast<const char(*)[64]>(eight_keys);
-  if constexpr (std::is_signed_v<Key>) {
-    asm volatile(ELIDEX_COMPARE_EIGHT("vpcmpq"));
-  } else {
-    asm volatile(ELIDEX_COMPARE_EIGHT("vpcmpuq"));
-  }
-  return static_cast<unsigned>(std::countr_zero(not_before | 1U << lane_count));
-}
+// A comparison of eight keys with the wanted one, in one statement, so that it is inlined into code
+// for every CPU. A function for AVX2 could not be. Keys, flipped, are in ymm2 and ymm3, and the
+// wanted one is in ymm0. The end, vzeroupper, changes all vector registers.
+#  define ELIDEX_COMPARE_EIGHT(compare_low, compare_high)          \
+    "vmovq %[wanted], %%xmm0\n\t"                                  \
+    "vmovq %[flip], %%xmm1\n\t"                                    \
+    "vpbroadcastq %%xmm0, %%ymm0\n\t"                              \
+    "vpbroadcastq %%xmm1, %%ymm1\n\t"                              \
+    "vpxor %[first], %%ymm1, %%ymm2\n\t"                           \
+    "vpxor %[second], %%ymm1, %%ymm3\n\t" compare_low compare_high \
+    "vmovmskpd %%ymm2, %k[low]\n\t"                                \
+    "vmovmskpd %%ymm3, %k[high]\n\t"                               \
+    "vzeroupper" : [low] "=r"(low),                                \
+                   [high] "=r"(high)                               \
+        : [wanted] "r"(flipped),                                   \
+          [flip] "r"(flip),                                        \
+          [first] "m"(keys[0]),                                    \
+          [second] "m"(keys[1])                                    \
+        : "xmm0",                                                  \
+          "xmm1",                                                  \
+          "xmm2",                                                  \
+          "xmm3",                                                  \
+          "xmm4",                                                  \
+          "xmm5",                                                  \
+          "xmm6",                                                  \
+          "xmm7",                                                  \
+          "xmm8",                                                  \
+          "xmm9",                                                  \
+          "xmm10",                                                 \
+          "xmm11",                                                 \
+          "xmm12",                                                 \
+          "xmm13",                                                 \
+          "xmm14",                                                 \
+          "xmm15"
 
+// Counts, from the left, how many of eight keys are before the wanted one. Stops at the first that
+// is not. The CPU must have AVX2, which compares signed numbers. So the highest bit of unsigned
+// keys is flipped.
 template <bool OrEqual, std::integral Key>
-[[gnu::target("avx2"), gnu::always_inline]] inline unsigned run_before_256(const void* eight_keys,
-                                                                           __m256i wanted,
-                                                                           __m256i flip) {
-  const auto* const halves = static_cast<const char(*)[32]>(eight_keys);
-  const __m256i low = _mm256_xor_si256(load_256(halves[0]), flip);
-  const __m256i high = _mm256_xor_si256(load_256(halves[1]), flip);
-  // The comparison marks keys that are not before the wanted one (OrEqual), or those that are.
-  const __m256i first = OrEqual ? _mm256_cmpgt_epi64(low, wanted) : _mm256_cmpgt_epi64(wanted, low);
-  const __m256i second =
-      OrEqual ? _mm256_cmpgt_epi64(high, wanted) : _mm256_cmpgt_epi64(wanted, high);
-  const auto bits = static_cast<unsigned>(_mm256_movemask_pd(_mm256_castsi256_pd(first)) |
-                                          _mm256_movemask_pd(_mm256_castsi256_pd(second)) << 4);
-  return static_cast<unsigned>(std::countr_zero(OrEqual ? bits | 0x100U : ~bits));
+[[gnu::always_inline]] inline unsigned run_before(const Key* eight_keys, Key wanted) noexcept {
+  constexpr std::uint64_t flip = std::is_signed_v<Key> ? 0 : std::uint64_t{1} << 63U;
+  const std::uint64_t flipped = static_cast<std::uint64_t>(wanted) ^ flip;
+  const auto* const keys = reinterpret_cast<const char(*)[32]>(eight_keys);
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+  if constexpr (OrEqual) {  // a bit for each key that is greater than the wanted one
+    asm volatile(ELIDEX_COMPARE_EIGHT("vpcmpgtq %%ymm0, %%ymm2, %%ymm2\n\t",
+                                      "vpcmpgtq %%ymm0, %%ymm3, %%ymm3\n\t"));
+  } else {  // a bit for each key that is less than it
+    asm volatile(ELIDEX_COMPARE_EIGHT("vpcmpgtq %%ymm2, %%ymm0, %%ymm2\n\t",
+                                      "vpcmpgtq %%ymm3, %%ymm0, %%ymm3\n\t"));
+  }
+  const std::uint64_t bits = low | high << lane_count / 2;
+  return static_cast<unsigned>(
+      std::countr_zero((OrEqual ? bits : ~bits) | std::uint64_t{1} << lane_count));
 }
+#  undef ELIDEX_COMPARE_EIGHT
 
 // The rank among the first `count` keys behind a summary of `summary_length` keys, of which
 // `full_blocks` count. Eight keys must be readable from the summary's first key on, and from the
 // first key of each block on.
 template <bool OrEqual, std::integral Key>
-[[gnu::always_inline]] inline unsigned rank_512(const Key* words, unsigned summary_length,
-                                                unsigned full_blocks, unsigned count,
-                                                Key wanted) noexcept {
-  const unsigned block = std::min(run_before_512<OrEqual>(words, wanted), full_blocks);
-  const unsigned first = block * lane_count;
-  return std::min(first + run_before_512<OrEqual>(words + summary_length + first, wanted), count);
-}
-
-template <bool OrEqual, std::integral Key>
-[[gnu::target("avx2"), gnu::noinline]] unsigned rank_256(const Key* words, unsigned summary_length,
-                                                         unsigned full_blocks, unsigned count,
-                                                         Key wanted) noexcept {
-  // AVX2 compares signed numbers.
-  const __m256i flip = _mm256_set1_epi64x(std::is_signed_v<Key> ? 0 : INT64_MIN);
-  const __m256i all = _mm256_xor_si256(_mm256_set1_epi64x(static_cast<long long>(wanted)), flip);
-  const unsigned block = std::min(run_before_256<OrEqual, Key>(words, all, flip), full_blocks);
-  const unsigned first = block * lane_count;
-  return std::min(first + run_before_256<OrEqual, Key>(words + summary_length + first, all, flip),
-                  count);
-}
-
-template <bool OrEqual, std::integral Key>
-unsigned rank(const void* words, unsigned summary_length, unsigned full_blocks, unsigned count,
-              Key wanted, vector_instructions with) noexcept {
+[[gnu::always_inline]] inline unsigned rank(const void* words, unsigned summary_length,
+                                            unsigned full_blocks, unsigned count,
+                                            Key wanted) noexcept {
   const auto* const keys = static_cast<const Key*>(words);
-  return with >= vector_instructions::avx512
-             ? rank_512<OrEqual>(keys, summary_length, full_blocks, count, wanted)
-             : rank_256<OrEqual>(keys, summary_length, full_blocks, count, wanted);
+  const unsigned block = std::min(run_before<OrEqual>(keys, wanted), full_blocks);
+  const unsigned first = block * lane_count;
+  return std::min(first + run_before<OrEqual>(keys + summary_length + first, wanted), count);
 }
 
 #else
 
 template <bool OrEqual, std::integral Key>
 unsigned rank(const void* /*words*/, unsigned /*summary_length*/, unsigned /*full_blocks*/,
-              unsigned /*count*/, Key /*wanted*/, vector_instructions /*with*/) noexcept {
+              unsigned /*count*/, Key /*wanted*/) noexcept {
   return 0;
 }
 
@@ -299,7 +288,7 @@ namespace elidex::internal {
 //   | head | summary: last of block 0, of block 1, ... | block 0 | block 1 | ... | block n - 1 |
 //
 // A search compares the summary, which tells the block, and then that block. It touches two cache
-// lines. On x86 with AVX2 or AVX-512 it compares whole lines, twice. A binary search in place would
+// lines. On x86 with AVX2 it compares whole lines, twice. A binary search in place would
 // touch four lines one after the other. The idea is micro-indexing (Lomet, "The evolution of
 // effective B-tree", SIGMOD Record 30(3), 2001). Ours are the vectors, and the omission of the last
 // block's entry, so that head and summary fill a line.
@@ -340,7 +329,7 @@ class summarized_keys {
     if constexpr (searches_with_vectors) {
       if (with != vector_instructions::none) {
         return vector_search::rank<OrEqual>(words_.data(), summary_length, full_blocks, count,
-                                            wanted, with);
+                                            wanted);
       }
     }
     const unsigned block = branchless_lower_bound<OrEqual>(

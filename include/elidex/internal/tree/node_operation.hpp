@@ -53,9 +53,11 @@ enum class op_status : std::uint8_t {
 struct no_pin {};
 
 // Runs the function of compute() on the value of a slot, under the locks that the value needs.
-// Changes nothing if the result is `erases` or `threw`.
+// Changes nothing if the result is `erases` or `threw`. Not inlined: GCC 12 would warn that a value
+// may be missing which is there.
 template <class Leaf, class Fn>
-op_status compute_in_slot(Leaf& l, unsigned slot, Fn& fn, std::exception_ptr& thrown) noexcept {
+[[gnu::noinline]] op_status compute_in_slot(Leaf& l, unsigned slot, Fn& fn,
+                                            std::exception_ptr& thrown) noexcept {
   // Not deduced: a value may itself be an optional.
   std::optional<std::remove_cvref_t<decltype(l.value(slot))>> value(std::in_place, l.value(slot));
   try {
@@ -137,6 +139,10 @@ class node_operation {
     if (object != nullptr) retired_[retired_count_++] = {object, destroy};
   }
 
+  // Whether an erase has left a leaf empty.
+  void note_empty_leaf(bool is_empty) noexcept { left_empty_leaf_ = is_empty; }
+  bool left_empty_leaf() const noexcept { return left_empty_leaf_; }
+
   void note_split() noexcept { ++splits_; }
   void note_merge() noexcept { ++merges_; }
   void note_redistribute() noexcept { ++redistributions_; }
@@ -201,6 +207,7 @@ class node_operation {
   std::size_t spare_inner_count_ = 0;
   bool may_retire_ = false;
   bool makes_room_above_ = false;
+  bool left_empty_leaf_ = false;
 
   bool wants_leaf_ = false;
   bool wants_to_retire_ = false;
@@ -238,8 +245,9 @@ class btree_operation : public node_operation<Tree> {
 
   // --- inside the region: each returns whether it is available, and otherwise records the wish ---
 
-  bool has_key(key_argument key) noexcept {
-    if (!keys::needs_blob(key) || key_blob_ != nullptr) return true;
+  // A blob of the key, if it needs one.
+  bool has_key(key_argument key, bool needs_blob) noexcept {
+    if (!needs_blob || key_blob_ != nullptr) return true;
     if constexpr (keys::owns_blobs) wanted_key_ = key;
     wants_key_ = true;
     return false;
@@ -263,10 +271,10 @@ class btree_operation : public node_operation<Tree> {
 
   // --- inside the region: after these, it runs again only if a transaction aborts ---
 
-  // What take_key() will return.
+  // The key as a slot has it, with the blob that take_key_blob() will return.
   typename keys::slot key(key_argument key) const noexcept { return keys::slot_of(key, key_blob_); }
-  typename keys::slot take_key(key_argument key) noexcept {
-    return keys::slot_of(key, keys::needs_blob(key) ? std::exchange(key_blob_, nullptr) : nullptr);
+  blob* take_key_blob(bool needs_blob) noexcept {
+    return needs_blob ? std::exchange(key_blob_, nullptr) : nullptr;
   }
   typename values::slot take_value(value_argument value) noexcept {
     if constexpr (values::owns_objects && !values::makes_objects) count_value(*value, 1);
@@ -284,12 +292,8 @@ class btree_operation : public node_operation<Tree> {
     }
   }
 
-  void retire_key(const typename keys::slot& key) noexcept {
-    this->retire(keys::blob_of(key), &destroy_key_blob);
-  }
-  void retire_key(const slotted_key& key) noexcept {
-    this->retire(key.outside(), &destroy_key_blob);
-  }
+  // Null is none.
+  void retire_key_blob(blob* b) noexcept { this->retire(b, &destroy_key_blob); }
   void retire_value(const typename values::slot& value) noexcept {
     if constexpr (values::owns_objects) {
       if (keeps_value_) {
@@ -301,11 +305,8 @@ class btree_operation : public node_operation<Tree> {
   }
 
   // Frees what no other thread has seen.
-  void discard_key(const typename keys::slot& key) noexcept {
-    if (blob* const b = keys::blob_of(key)) destroy_key_blob(&this->tree(), b);
-  }
-  void discard_key(const slotted_key& key) noexcept {
-    if (key.outside() != nullptr) destroy_key_blob(&this->tree(), key.outside());
+  void discard_key_blob(blob* b) noexcept {
+    if (b != nullptr) destroy_key_blob(&this->tree(), b);
   }
   void discard_value(const typename values::slot& value) noexcept {
     if constexpr (values::owns_objects) destroy_value(&this->tree(), value);
@@ -324,7 +325,7 @@ class btree_operation : public node_operation<Tree> {
   // --- after the region ---
 
   // Obtains what the last attempt wanted. Throws std::bad_alloc.
-  void provide() {
+  [[gnu::noinline]] void provide() {
     node_operation<Tree>::provide();
     if constexpr (keys::owns_blobs) {
       if (wants_key_ && key_blob_ == nullptr)

@@ -11,7 +11,8 @@
 // transactions where the CPU commits them, and optimistic versions elsewhere. A constructor
 // argument forces one of the two.
 // All others: a B+tree under optimistic lock coupling (btree.hpp). Writers of the same leaf wait
-// for each other. Why these trees and node sizes: docs/PERFORMANCE.md.
+// for each other. Strings lie in the leaf, with values of at most 64 bytes (slotted_leaf.hpp).
+// Why these trees and node sizes: docs/PERFORMANCE.md.
 #pragma once
 
 #include <cstddef>

@@ -52,6 +52,7 @@
 #include <new>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -132,9 +133,29 @@ class range_collector {
   using fence_key = std::optional<typename Tree::inner::key_type>;
 
  public:
-  struct entry {
+  // A record as the leaf has it. Where leaves hold keys (slotted_leaf.hpp), the key's bytes are
+  // copied too, or the key lies in a blob.
+  struct slot_entry {
     key_slot key;
     value_slot value;
+  };
+  struct bytes_entry {
+    const blob* in;
+    std::size_t at;
+    std::size_t size;
+    value_slot value;
+  };
+  static constexpr bool holds_keys = [] {
+    if constexpr (requires { leaf::holds_keys; }) {
+      return leaf::holds_keys;
+    } else {
+      return false;
+    }
+  }();
+  using entry = std::conditional_t<holds_keys, bytes_entry, slot_entry>;
+  struct copied_key {
+    std::string_view bytes;
+    std::string_view get() const noexcept { return bytes; }
   };
 
   // Where a range begins, in the direction of the walk.
@@ -187,6 +208,16 @@ class range_collector {
   void stop_after_one_leaf() noexcept { one_leaf_ = true; }
 
   std::span<const entry> entries() const noexcept { return entries_.items(); }
+  // The key of an entry. get() returns it as the API passes it. It is valid until the object
+  // collects again.
+  auto key(const entry& e) const noexcept {
+    if constexpr (holds_keys) {
+      return copied_key{e.in != nullptr ? e.in->view()
+                                        : std::string_view(bytes_.items().data() + e.at, e.size)};
+    } else {
+      return typename Tree::keys::view(e.key);
+    }
+  }
 
  private:
   static constexpr bool racing = Tree::racing;
@@ -215,7 +246,7 @@ class range_collector {
       if (lacked_memory_) grow();
       if (s == op_status::need_memory) {
         if (racing && !locking_ && entries_.size() != 0) {
-          from = start::beyond(tree_.search_key_of_slot(entries_.items().back().key));
+          from = start::beyond(search_key_of(entries_.items().back()));
           continue;
         }
       } else {
@@ -234,13 +265,23 @@ class range_collector {
   void grow() {
     if (visited_.room() < locks_per_leaf) {
       visited_.grow();
+    } else if (std::exchange(lacked_bytes_, false)) {
+      bytes_.grow();
     } else {
       entries_.grow();
     }
   }
   void begin_again() noexcept {
     entries_.clear();
+    bytes_.clear();
     visited_.clear();
+  }
+  search_key search_key_of(const entry& e) const noexcept {
+    if constexpr (holds_keys) {
+      return Tree::keys::search_key_of_stored(key(e).bytes);
+    } else {
+      return tree_.search_key_of_slot(e.key);
+    }
   }
 
   // Continues the walk at `from`.
@@ -400,6 +441,17 @@ class range_collector {
     const std::size_t available = behind > first ? behind - first : 0;
     const std::size_t wanted = std::min(available, limit_ - entries_.size());
     if (entries_.room() < wanted) return op_status::need_memory;
+    if constexpr (holds_keys) {
+      if (!copy_keys<Forward>(ordered, bound, wanted)) return op_status::need_memory;
+    } else {
+      copy_slots<Forward>(ordered, bound, wanted);
+    }
+    const bool complete =
+        ends_here || entries_.size() == limit_ || (one_leaf_ && entries_.size() != 0);
+    return complete ? op_status::yes : op_status::no;
+  }
+  template <bool Forward, class Ordered>
+  void copy_slots(const Ordered& ordered, unsigned bound, std::size_t wanted) noexcept {
     entry* to = entries_.extend(wanted);
     if constexpr (Forward &&
                   requires { ordered.for_each_record(0u, 0u, [](const auto&, const auto&) {}); }) {
@@ -411,9 +463,30 @@ class range_collector {
         to[i] = {ordered.key(slot), ordered.value(slot)};
       }
     }
-    const bool complete =
-        ends_here || entries_.size() == limit_ || (one_leaf_ && entries_.size() != 0);
-    return complete ? op_status::yes : op_status::no;
+  }
+  // There is room for the entries. False: their bytes lack room, and some records are copied.
+  template <bool Forward>
+  bool copy_keys(const leaf& l, unsigned bound, std::size_t wanted) noexcept {
+    const slotted_key prefix_key = l.records.prefix_key();
+    const std::string_view prefix = prefix_key.view();
+    const std::size_t begin = prefix.size();
+    for (unsigned i = 0; i < wanted; ++i) {
+      if (bytes_.room() < begin + leaf::records_type::copied_max) {
+        lacked_bytes_ = true;
+        return false;
+      }
+      const unsigned slot = Forward ? bound + i : bound - 1 - i;
+      entry e{nullptr, bytes_.size(), 0, l.value(slot)};
+      char* const to = bytes_.extend(0);
+      if (begin != 0) std::memcpy(to, prefix.data(), begin);
+      const unsigned rest = l.records.copy_rest(slot, to + begin, e.in);
+      if (e.in == nullptr) {
+        e.size = begin + rest;
+        bytes_.extend(e.size);
+      }
+      entries_.push(e);
+    }
+    return true;
   }
 
   // Counts the keys that come before `from` in key order. In an inner node that is the child to
@@ -451,7 +524,13 @@ class range_collector {
   bool one_leaf_ = false;
   bool locking_ = false;
   bool lacked_memory_ = false;  // the last attempt ended for that
+  bool lacked_bytes_ = false;   // and the bytes of keys had no room
   staging_buffer<entry, 4096> entries_;
+  struct no_bytes {
+    void clear() noexcept {}
+    void grow() {}
+  };
+  [[no_unique_address]] std::conditional_t<holds_keys, staging_buffer<char, 8192>, no_bytes> bytes_;
   // of the first four leaves at least
   staging_buffer<visited, std::max<std::size_t>(512, 4 * locks_per_leaf * sizeof(visited))>
       visited_;

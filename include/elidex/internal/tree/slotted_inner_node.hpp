@@ -63,6 +63,7 @@ struct slotted_inner_node : btree_node<Sync> {
   explicit slotted_inner_node(unsigned level_above_leaves) noexcept : node(level_above_leaves) {}
 
   slotted_key key(unsigned i) const noexcept { return separators.key(i); }
+  blob* blob_of(unsigned i) const noexcept { return separators.blob_of(i); }
   static std::string owned(const slotted_key& k) { return std::string(k.view()); }
   unsigned prefix() const noexcept { return separators.prefix(); }
   template <bool OrEqual, class StillValid>

@@ -152,6 +152,21 @@ class slotted_node {
   std::uint64_t value(unsigned i, unsigned which) const noexcept {
     return word(slot_at(i).record + which);
   }
+  values values_at(unsigned i) const noexcept {
+    const unsigned record = slot_at(i).record;
+    values made;
+    for (unsigned which = 0; which < value_words; ++which) made[which] = word(record + which);
+    return made;
+  }
+  // The blob of key i, or null if the key lies in the node.
+  blob* blob_of(unsigned i) const noexcept {
+    const slot s = slot_at(i);
+    return s.rest == outside ? blob_at(s) : nullptr;
+  }
+  // Copies the bytes of key i behind the prefix to memory with room for copied_max bytes. Returns
+  // how many. If the key lies in a blob, copies nothing and sets `in`.
+  static constexpr std::size_t copied_max = (slotted_key::rest_max + 7) / 8 * 8;
+  unsigned copy_rest(unsigned i, char* to, const blob*& in) const noexcept;
   unsigned prefix() const noexcept { return prefix_.template load<Racing>(); }
 
   // Words of the heap that an insertion can have, garbage included.
@@ -201,6 +216,9 @@ class slotted_node {
   void set_value(unsigned i, unsigned which, std::uint64_t v) noexcept {
     set_word(slot_at(i).record + which, v);
   }
+  void set_values(unsigned i, const values& v) noexcept {
+    for (unsigned which = 0; which < value_words; ++which) set_value(i, which, v[which]);
+  }
   // Gives the prefix so many bytes, which are those of `begins_alike`. All keys, and all keys that
   // can ever come, begin with them. The records must fit.
   void set_prefix(unsigned count, const search_key& begins_alike, unsigned length) noexcept;
@@ -241,6 +259,9 @@ class slotted_node {
   void set_word(unsigned at, std::uint64_t w) noexcept {
     words_[std::min(at, words - 1)].template store<Racing>(w);
   }
+  // The same with the node's lock, where no place can be torn.
+  std::uint64_t own_word(unsigned at) const noexcept { return words_[at].template load<false>(); }
+  void set_own_word(unsigned at, std::uint64_t w) noexcept { words_[at].template store<Racing>(w); }
   std::uint64_t head(unsigned i, unsigned which) const noexcept {
     return word(heads_at + which * stride + i);
   }
@@ -283,11 +304,6 @@ class slotted_node {
   // insert() into free words that are not garbage.
   void put(unsigned count, unsigned i, const search_key& key, blob* outside_at,
            const values& with) noexcept;
-  values values_at(unsigned i) const noexcept {
-    values made;
-    for (unsigned which = 0; which < value_words; ++which) made[which] = value(i, which);
-    return made;
-  }
 
   field<std::uint16_t> prefix_;
   field<std::uint16_t> prefix_at_;
@@ -379,6 +395,27 @@ slotted_key slotted_node<Layout, Racing, Rules>::key(unsigned i) const noexcept 
 }
 
 template <class Layout, bool Racing, class Rules>
+unsigned slotted_node<Layout, Racing, Rules>::copy_rest(unsigned i, char* to,
+                                                        const blob*& in) const noexcept {
+  const slot s = slot_at(i);
+  if (s.rest == outside) {
+    in = blob_at(s);
+    return 0;
+  }
+  const auto put = [&](std::uint64_t w) {
+    w = std::endian::native == std::endian::little ? __builtin_bswap64(w) : w;
+    std::memcpy(to, &w, sizeof(w));
+    to += sizeof(w);
+  };
+  for (unsigned which = 0; which < head_words; ++which) put(head(i, which));
+  // A torn slot may name a record that ends behind the last word. It is then not copied.
+  const unsigned last = s.record + record_words(s.rest);
+  for (unsigned at = s.record + value_words; at < last && last <= words; ++at)
+    put(words_[at].template load<Racing>());
+  return s.rest;
+}
+
+template <class Layout, bool Racing, class Rules>
 unsigned slotted_node<Layout, Racing, Rules>::words_behind(unsigned length, unsigned first,
                                                            unsigned last) const noexcept {
   const unsigned before = prefix();
@@ -405,10 +442,11 @@ unsigned slotted_node<Layout, Racing, Rules>::take(unsigned many) noexcept {
 template <class Layout, bool Racing, class Rules>
 void slotted_node<Layout, Racing, Rules>::open_slot(unsigned count, unsigned i) noexcept {
   const unsigned first = i / 4;
-  for (unsigned w = count / 4; w > first; --w) set_word(w, word(w) << 16 | word(w - 1) >> 48);
+  for (unsigned w = count / 4; w > first; --w)
+    set_own_word(w, own_word(w) << 16 | own_word(w - 1) >> 48);
   const std::uint64_t stays = (std::uint64_t{1} << i % 4 * 16) - 1;
-  const std::uint64_t w = word(first);
-  set_word(first, (w & stays) | (w & ~stays) << 16);
+  const std::uint64_t w = own_word(first);
+  set_own_word(first, (w & stays) | (w & ~stays) << 16);
 }
 
 template <class Layout, bool Racing, class Rules>
@@ -426,7 +464,8 @@ void slotted_node<Layout, Racing, Rules>::put(unsigned count, unsigned i, const 
   const unsigned rest = outside_at != nullptr ? outside : rest_behind(key.size, length);
   const unsigned many = record_words(rest);
   for (unsigned which = 0; which < head_words; ++which) {
-    for (unsigned at = count; at > i; --at) set_head(at, which, head(at - 1, which));
+    const unsigned begin = heads_at + which * stride;
+    for (unsigned at = begin + count; at > begin + i; --at) set_own_word(at, own_word(at - 1));
     set_head(i, which, keys::head_behind(key, length + 8 * which));
   }
   open_slot(count, i);

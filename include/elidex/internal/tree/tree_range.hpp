@@ -98,6 +98,9 @@ class collected_range {
                                                  : start::at(lower));
   }
 
+  // As range_collector's.
+  auto key(const entry& e) const noexcept { return range_.key(e); }
+
   // Calls fn(entry) for each record, until it returns false. Returns the number of calls.
   template <class Fn>
   std::size_t for_each(Fn&& fn) const {
