@@ -44,9 +44,9 @@
 //   * An inner node that is not full has room for one more separator of any length.
 //
 // Order of locks
-// Parent, node, sibling, each by try_upgrade(), which never waits. An operation that fails to lock
-// releases all its locks and begins again. Only range_collector waits for a lock with another one
-// held. It locks from left to right.
+// Parent, node, sibling, each by try_upgrade() or try_lock(), which never wait. An operation that
+// fails to lock releases all its locks and begins again. Only range_collector waits for a lock with
+// another one held. It locks from left to right.
 //
 // Linearization points
 //   get, contains      The read of the leaf's version in enter(). The validation of the leaf proves

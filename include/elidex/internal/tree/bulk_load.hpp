@@ -196,7 +196,6 @@ class bulk_loader {
     values::check(value);
     if constexpr (leaves_hold_keys) {
       add_string(key, value);
-      return;
     } else {
       add_slot(key, value);
     }
