@@ -22,6 +22,7 @@
 #include "support/map_faces.hpp"
 #include "support/model.hpp"
 #include "support/policies_under_test.hpp"
+#include "support/small_slotted.hpp"
 #include "support/sparse_masstree.hpp"
 #include "support/strings_as_integers.hpp"
 
@@ -90,6 +91,9 @@ using maps = ::testing::Types<
     btree<u64, u64, coarse_elided_dbx, fan_out<2, 3>>,
     strings_as_integers<btree<std::string, std::string, optimistic, fan_out<2, 3>>>,
     strings_as_integers<btree<std::string, std::string, coarse_elided, fan_out<2, 3>>>,
+    strings_as_integers<btree<std::string, u64, optimistic, small_slotted>>,
+    strings_as_integers<btree<std::string, std::string, optimistic, small_slotted>>,
+    strings_as_integers<btree<std::string, u64, coarse_elided, small_slotted>>,
     skip_list<u64, u64, coarse_elided_dbx, 1>, locked_skip_list<u64, u64, 1>,
     lock_free_skip_list<u64, u64, 1>,
     euno_skip_list<u64, u64, htm_split_regions, euno_skip_parts, 1>,
@@ -148,6 +152,8 @@ TYPED_TEST(MapSchedules, AreLinearizable) {
 // A version lock that says yes to everything; all keys lie in one leaf, which is never split.
 TEST(MapSchedulesCanary, ALockThatValidatesNothingIsFound) {
   EXPECT_NE((explore<history<btree<u64, u64, validates_nothing>>>(2'000)), "");
+  using strings = btree<std::string, u64, validates_nothing, small_slotted>;
+  EXPECT_NE((explore<history<strings_as_integers<strings>>>(2'000)), "");
 }
 // A Masstree whose operations never walk right, nor begin again, when a node on their way has been
 // split.

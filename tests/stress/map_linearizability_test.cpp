@@ -20,6 +20,7 @@
 #include "support/map_faces.hpp"
 #include "support/policies_under_test.hpp"
 #include "support/random_seed.hpp"
+#include "support/small_slotted.hpp"
 #include "support/sparse_masstree.hpp"
 #include "support/spread_threads.hpp"
 #include "support/strings_as_integers.hpp"
@@ -123,6 +124,8 @@ using maps = ::testing::Types<
     strings_as_integers<btree<std::string, std::string, optimistic, fan_out<4, 4>>>,
     strings_as_integers<btree<std::string, std::string, coarse_shared, fan_out<2, 3>>>,
     strings_as_integers<ordered_tree<std::string, std::string>>,
+    strings_as_integers<btree<std::string, u64, optimistic, small_slotted>>,
+    strings_as_integers<btree<std::string, std::string, optimistic, small_slotted>>,
     fixed_key_btree<u64, u64, locked_regions, tiny_partitioned, restless_control>,
     fixed_key_btree<u64, u64, elided_regions, tiny_partitioned, always_control>,
     fixed_key_btree<u64, u64, locked_regions, separated_fan_out<3, 3>, restless_control>,

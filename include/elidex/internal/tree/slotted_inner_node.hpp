@@ -137,9 +137,9 @@ struct slotted_inner_node : btree_node<Sync> {
     const unsigned length = parent == nullptr ? 0 : parent->prefix();
     return separators_type::needs_blob(key.size(), length) ? key.size() : 0;
   }
+  // Of a new node.
   void copy_prefix(const slotted_inner_node& from) noexcept {
-    const slotted_key bytes = from.separators.prefix_key();
-    separators.set_prefix(this->count(), bytes.search_key(), from.prefix());
+    separators.copy_prefix(from.separators);
   }
   // Gives the node the prefix that it needs for children of a neighbour. `between` separates them.
   void share_prefix(const slotted_inner_node& other, const slotted_key& between,
@@ -147,10 +147,7 @@ struct slotted_inner_node : btree_node<Sync> {
     separators.set_prefix(this->count(), between.search_key(), shared_prefix(*this, other, parent));
   }
   void lengthen_prefix(unsigned length, std::string_view begins_alike) noexcept {
-    length = std::min<unsigned>(length, slotted_key::prefix_max);
-    if (length <= prefix()) return;
-    if (!separators.fits(this->count(), length)) return;
-    separators.set_prefix(this->count(), keys::search_key_of_stored(begins_alike), length);
+    separators.lengthen_prefix(this->count(), length, begins_alike);
   }
 
   void set_key(unsigned i, const slotted_key& k) noexcept {
@@ -193,7 +190,7 @@ struct slotted_inner_node : btree_node<Sync> {
   static std::uint64_t address_of(node* c) noexcept { return reinterpret_cast<std::uintptr_t>(c); }
   static unsigned shared_prefix(const slotted_inner_node& one, const slotted_inner_node& other,
                                 const slotted_inner_node& parent) noexcept {
-    return std::max(std::min(one.prefix(), other.prefix()), parent.prefix());
+    return separators_type::shared_prefix(one.separators, other.separators, parent.prefix());
   }
   void erase(unsigned first, unsigned last) noexcept {
     const unsigned n = this->count();

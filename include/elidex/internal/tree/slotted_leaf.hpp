@@ -142,7 +142,8 @@ struct slotted_leaf : btree_node<Sync> {
   static bool fit_together(const slotted_leaf& left, unsigned left_count, const slotted_leaf& right,
                            unsigned right_count, const Parent& parent) noexcept {
     const unsigned n = left_count + right_count;
-    const unsigned length = shared_prefix(left, right, parent);
+    const unsigned length =
+        records_type::shared_prefix(left.records, right.records, parent.prefix());
     const auto words_of_all = [&](const slotted_leaf& l, unsigned remaining) {
       return remaining == 0 ? 0 : l.records.words_behind(length, 0, l.count());
     };
@@ -183,21 +184,17 @@ struct slotted_leaf : btree_node<Sync> {
   }
 
   // Of a new leaf.
-  void copy_prefix(const slotted_leaf& from) noexcept {
-    const slotted_key bytes = from.records.prefix_key();
-    records.set_prefix(0, bytes.search_key(), from.prefix());
-  }
+  void copy_prefix(const slotted_leaf& from) noexcept { records.copy_prefix(from.records); }
   // Gives the leaf the prefix that it needs for the records of its right neighbour. The parent's
   // key `index` separates them.
   template <class Parent>
   void share_prefix(const slotted_leaf& right, const Parent& parent, unsigned index) noexcept {
     const slotted_key between = parent.key(index);
-    records.set_prefix(this->count(), between.search_key(), shared_prefix(*this, right, parent));
+    records.set_prefix(this->count(), between.search_key(),
+                       records_type::shared_prefix(records, right.records, parent.prefix()));
   }
   void lengthen_prefix(unsigned length, std::string_view begins_alike) noexcept {
-    length = std::min<unsigned>(length, slotted_key::prefix_max);
-    if (length <= prefix() || !records.fits(this->count(), length)) return;
-    records.set_prefix(this->count(), keys::search_key_of_stored(begins_alike), length);
+    records.lengthen_prefix(this->count(), length, begins_alike);
   }
 
   records_type records;
@@ -210,13 +207,6 @@ struct slotted_leaf : btree_node<Sync> {
     typename records_type::values words{};
     std::memcpy(words.data(), static_cast<const void*>(&v), sizeof(v));
     return words;
-  }
-  // All keys of both begin with this many equal bytes (key_prefix.hpp).
-  template <class Parent>
-  static unsigned shared_prefix(const slotted_leaf& one, const slotted_leaf& other,
-                                const Parent& parent) noexcept {
-    return std::max(std::min(one.prefix(), other.prefix()),
-                    std::min<unsigned>(parent.prefix(), slotted_key::prefix_max));
   }
   void erase(unsigned first, unsigned last) noexcept {
     const unsigned n = this->count();

@@ -222,6 +222,22 @@ class slotted_node {
   // Gives the prefix so many bytes, which are those of `begins_alike`. All keys, and all keys that
   // can ever come, begin with them. The records must fit.
   void set_prefix(unsigned count, const search_key& begins_alike, unsigned length) noexcept;
+  // Gives an empty node the prefix of another one.
+  void copy_prefix(const slotted_node& from) noexcept {
+    const slotted_key bytes = from.prefix_key();
+    set_prefix(0, bytes.search_key(), from.prefix());
+  }
+  // Lengthens the prefix, as far as it can be so long, if the keys then fit.
+  void lengthen_prefix(unsigned count, unsigned length, std::string_view begins_alike) noexcept {
+    length = std::min<unsigned>(length, prefix_max);
+    if (length <= prefix() || !fits(count, length)) return;
+    set_prefix(count, keys::search_key_of_stored(begins_alike), length);
+  }
+  // All keys of two neighbours begin with this many equal bytes (key_prefix.hpp).
+  static unsigned shared_prefix(const slotted_node& one, const slotted_node& other,
+                                unsigned parent_prefix) noexcept {
+    return std::max(std::min(one.prefix(), other.prefix()), std::min(parent_prefix, prefix_max));
+  }
   // Appends copies of keys `first` to `last` - 1 of another node. There must be room.
   void append(unsigned count, const slotted_node& from, unsigned first, unsigned last) noexcept;
   // The key at which a split divides the memory in use into halves.
@@ -323,9 +339,19 @@ bool slotted_node<Layout, Racing, Rules>::rank(unsigned count, const search_key&
   std::array<std::uint64_t, head_words> wanted;
   for (unsigned i = 0; i < head_words; ++i) wanted[i] = keys::head_behind(key, length + 8 * i);
   const equal_heads same = find_heads<head_words, stride, Racing>(&words_[heads_at], count, wanted);
-  return rank_by_comparisons<OrEqual>(
-      same.first, same.last, [&](unsigned i) { return compare(i, key, length, still_valid); }, rank,
-      exact);
+  const auto compare_at = [&](unsigned i) { return compare(i, key, length, still_valid); };
+  // Many equal heads at the end: mostly a node at its parent's right edge, whose prefix is short
+  // (key_prefix.hpp). Ascending keys come there, so the last key is compared first.
+  if (same.last == count && same.last - same.first > 3) {  // chosen
+    const comparison last = compare_at(count - 1);
+    if (last == comparison::torn) return false;
+    if (last == comparison::less) {
+      rank = count;
+      exact = false;
+      return true;
+    }
+  }
+  return rank_by_comparisons<OrEqual>(same.first, same.last, compare_at, rank, exact);
 }
 
 // Compares key i, whose head is equal to that of `key`. Heads are padded with zeros. So if one of
