@@ -22,45 +22,44 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "gate"))
 import gate
 from ratios import ROUNDS_MIN, BadGate, figure
 from rounds import bench_with
+from shapes import flags_of
 
 ROUNDS = 7
 SECONDS = 0.5
 JEMALLOC = Path("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2")
-WORD_LIST = "/usr/share/dict/american-english-huge"
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
     """What one start of a program measures, and the goal of each workload: its rate over the other build's."""
-    what: str
+    what: str  # a name of bench/gate/shapes.py
     index: str
     goals: dict
-    flags: tuple
     threads: int = 2
 
     def command(self):
-        return ["--index", self.index, "--workload", ",".join(self.goals), "--threads", str(self.threads), *self.flags,
-                "--seconds", str(SECONDS), "--repeat", "1"]
+        return ["--index", self.index, "--workload", ",".join(self.goals), "--threads", str(self.threads),
+                *flags_of(self.what), "--seconds", str(SECONDS), "--repeat", "1"]
 
 
 # Each goal is the rate over that of commit b9e5752 (docs/ROADMAP.md).
 PLANS = (
-    Plan("10M random u64", "ordered_map", {"load": 1.6, "c": 1.8, "multi-get:64": 2.3, "a": 1.75}, ("--keys", "10M")),
-    Plan("10M, Zipf 0.99", "ordered_map", {"a": 1.45}, ("--keys", "10M", "--dist", "zipf:0.99")),
-    Plan("10M, Zipf 0.99 scrambled", "ordered_map", {"a": 1.8}, ("--keys", "10M", "--dist", "zipf:0.99:scrambled")),
-    Plan("10M, Zipf 0.99, 8 threads", "ordered_map", {"a": 1.5}, ("--keys", "10M", "--dist", "zipf:0.99", "--oversubscribe"), 8),
-    Plan("10M ascending, one end", "ordered_map", {"load": 2.0}, ("--keys", "10M", "--order", "interleaved")),
-    Plan("10M ascending, own ranges", "ordered_map", {"load": 2.0}, ("--keys", "10M", "--order", "ascending")),
-    Plan("10M, scans of 100", "ordered_map", {"e": 1.7}, ("--keys", "10M")),
-    Plan("1M, scans of 100", "ordered_map", {"e": 1.8}, ("--keys", "1M")),
-    Plan("20k keys", "ordered_map", {"c": 2.5}, ("--keys", "20K"), 1),
-    Plan("300k keys", "ordered_map", {"c": 2.0}, ("--keys", "300K"), 1),
-    Plan("words", "ordered_map", {"load": 3.6, "c": 1.5}, ("--key-file", WORD_LIST)),
-    Plan("1M URLs", "ordered_map", {"load": 1.8, "c": 2.1}, ("--key-type", "string", "--keys", "1M")),
-    Plan("10M random u64", "hash_map", {"c": 1.2, "multi-get:16": 1.5, "a": 1.5}, ("--keys", "10M")),
-    Plan("1M random u64", "hash_map", {"c": 1.3, "multi-get:16": 2.0, "a": 1.6}, ("--keys", "1M")),
-    Plan("1 warehouse", "db/silo", {"tpcc": 1.5}, ("--warehouses", "1")),
-    Plan("2 warehouses", "db/silo", {"tpcc": 1.35}, ("--warehouses", "2")),
+    Plan("10M random u64", "ordered_map", {"load": 1.6, "c": 1.8, "multi-get:64": 2.3, "a": 1.75}),
+    Plan("10M, Zipf 0.99", "ordered_map", {"a": 1.45}),
+    Plan("10M, Zipf 0.99 scrambled", "ordered_map", {"a": 1.8}),
+    Plan("10M, Zipf 0.99, 8 threads", "ordered_map", {"a": 1.5}, 8),
+    Plan("10M ascending, one end", "ordered_map", {"load": 2.0}),
+    Plan("10M ascending, own ranges", "ordered_map", {"load": 2.0}),
+    Plan("10M, scans of 100", "ordered_map", {"e": 1.7}),
+    Plan("1M, scans of 100", "ordered_map", {"e": 1.8}),
+    Plan("20k keys", "ordered_map", {"c": 2.5}, 1),
+    Plan("300k keys", "ordered_map", {"c": 2.0}, 1),
+    Plan("words", "ordered_map", {"load": 3.6, "c": 1.5}),
+    Plan("1M URLs", "ordered_map", {"load": 1.8, "c": 2.1}),
+    Plan("10M random u64", "hash_map", {"c": 1.2, "multi-get:16": 1.5, "a": 1.5}),
+    Plan("1M random u64", "hash_map", {"c": 1.3, "multi-get:16": 2.0, "a": 1.6}),
+    Plan("1 warehouse", "db/silo", {"tpcc": 1.5}),
+    Plan("2 warehouses", "db/silo", {"tpcc": 1.35}),
 )
 
 

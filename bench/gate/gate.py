@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The benchmark gate (`./dev bench --check`): is ordered_map slower, beside absl+mutex, than when the gate was stored?
+"""The benchmark gate (`./dev bench --check`): is elidex slower, beside maps of others, than when the gate was stored?
 
 Exit status: 0 no row is slower, 1 some row is (one line for each), 2 nothing was compared (one line says why).
 
@@ -94,8 +94,8 @@ def check(bench, path, count, results, progress):
             now[row] = again[row]
             verdicts[row] = verdict(stored[row], again[row]) + ", measured twice"
 
-    say(f"ordered_map over absl+mutex with 1 thread in the same round (median and its interval); stored with commit "
-        f"{stored_content['commit']}, now {contents[0]['commit']}",
+    say(f"each row's rate over that of its yardstick, mostly a locked map with 1 thread, in the same round (median and its "
+        f"interval); stored with commit {stored_content['commit']}, now {contents[0]['commit']}",
         table(("row", "stored", "now", "verdict"),
               [(str(row), str(stored[row]), str(now[row]), verdicts[row]) for row in measured.ROWS]),
         *notes(contents, stored_content))

@@ -1,4 +1,4 @@
-"""What the gate compares: for each row ordered_map's rate over absl+mutex's with one thread, in the same round.
+"""What the gate compares: for each row the rate of a map over that of a peer with one thread, in the same round.
 
 A row's rate lies in `raw_mops` of the runs, one number for each round, and the i-th numbers of all runs were measured
 seconds apart. So a round has a ratio of its own, which a machine that is slower for a minute does not change. The
@@ -11,9 +11,8 @@ import math
 import statistics
 from dataclasses import dataclass
 
-MAP, PEER = "ordered_map", "absl+mutex"
-# What the peer is asked for in place of what ordered_map is asked for: it has no call for many keys.
-PEERS_WORKLOAD = {"multi-get:32": "c"}
+# What the peer is asked for in place of what the map is asked for: it has no call for many keys.
+PEERS_WORKLOAD = {"multi-get:16": "c", "multi-get:32": "c", "multi-get:64": "c"}
 CONFIDENCE = 0.95
 
 
@@ -22,16 +21,39 @@ class BadGate(Exception):
 
 
 @dataclass(frozen=True)
-class Row:
-    keys: int
+class Series:
+    """What has one rate in each round."""
+    index: str
+    what: str
     workload: str
-    dist: str
     threads: int
 
     def __str__(self):
-        size = f"{self.keys // 10**6}M" if self.keys % 10**6 == 0 else str(self.keys)
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
-        return f"{size} keys, {self.workload}, {self.dist}, {threads}"
+        return f"{self.index}: {self.what}, {self.workload}, {threads}"
+
+
+# The yardstick of rows without a peer: how fast is the machine?
+MACHINE = Series("absl+mutex", "1M random u64", "c", 1)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row's figure: the rate of its series over that of its yardstick in the same round."""
+    index: str
+    what: str
+    workload: str
+    threads: int
+    peer: str
+
+    def series(self):
+        return Series(self.index, self.what, self.workload, self.threads)
+
+    def yardstick(self):
+        return Series(self.peer, self.what, PEERS_WORKLOAD.get(self.workload, self.workload), 1) if self.peer else MACHINE
+
+    def __str__(self):
+        return str(self.series())
 
 
 @dataclass(frozen=True)
@@ -68,13 +90,12 @@ def figure(ratios):
 
 
 def ratios(runs, row):
-    """The row's ratio in each round. `runs` maps (index, Row) to the rates of the rounds."""
-    peer = Row(row.keys, PEERS_WORKLOAD.get(row.workload, row.workload), row.dist, 1)
-    rates, yardstick = (runs.get(one) for one in ((MAP, row), (PEER, peer)))
+    """The row's ratio in each round. `runs` maps a Series to the rates of the rounds."""
+    rates, yardstick = (runs.get(one) for one in (row.series(), row.yardstick()))
     if rates is None or yardstick is None:
-        raise BadGate(f"no run of {MAP if rates is None else PEER} for the row '{row}'")
+        raise BadGate(f"no run of '{row.series() if rates is None else row.yardstick()}'")
     if len(rates) != len(yardstick):
-        raise BadGate(f"the row '{row}' has {len(rates)} rounds of {MAP} and {len(yardstick)} of {PEER}")
+        raise BadGate(f"the row '{row}' has {len(rates)} rounds, and its yardstick '{row.yardstick()}' {len(yardstick)}")
     if len(rates) < ROUNDS_MIN:
         raise BadGate(f"the row '{row}' has {len(rates)} rounds (expected at least {ROUNDS_MIN})")
     return [mine / theirs for mine, theirs in zip(rates, yardstick)]
@@ -82,10 +103,6 @@ def ratios(runs, row):
 
 def figures(runs, rows):
     return {row: figure(ratios(runs, row)) for row in rows}
-
-
-def rows_of(runs):
-    return {row for index, row in runs if index == MAP}
 
 
 def verdict(stored, now):

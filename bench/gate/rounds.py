@@ -8,45 +8,67 @@ share one such draw and look quieter than two runs of the gate are.
 import json
 import statistics
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ratios import MAP, PEER, PEERS_WORKLOAD, BadGate, Row, figures, rows_of
+from ratios import MACHINE, PEERS_WORKLOAD, BadGate, Row, Series, figures
+from shapes import flags_of
 
 # Counts up when the stored numbers get another meaning, such as other seconds or scans of another length.
-FORM = 1
-THREADS = (1, 2)
+FORM = 2
 SECONDS = 0.4
+ABSL, ABSL_HASH = "absl+mutex", "absl-hash+mutex"
 
 
 @dataclass(frozen=True)
 class Plan:
-    keys: int
-    dist: str
+    """Workloads of one map, and of the peer with one thread: a mutex would only make it slower with more."""
+    what: str  # a name of shapes.py
     workloads: tuple  # load comes first, what changes the map comes last: so no map is loaded twice
+    index: str = "ordered_map"
+    threads: tuple = (2,)
+    peer: str = ""  # none: the rows' yardstick is the machine's speed (ratios.py)
 
     def rows(self):
-        return [Row(self.keys, workload, self.dist, threads) for workload in self.workloads for threads in THREADS]
+        return [Row(self.index, self.what, workload, threads, self.peer)
+                for workload in self.workloads for threads in self.threads]
 
     def part(self, rows):
         """What these rows need, or None. The load stays: it decides how the map lies in memory."""
         wanted = {row.workload for row in rows if row in self.rows()}
+        if self.peer == MACHINE.index and self.what == MACHINE.what and not all(row.peer for row in rows):
+            wanted.add(MACHINE.workload)
         if not wanted:
             return None
         wanted |= {"load"} | {PEERS_WORKLOAD.get(workload, workload) for workload in wanted}
-        return Plan(self.keys, self.dist, tuple(workload for workload in self.workloads if workload in wanted))
+        return replace(self, workloads=tuple(workload for workload in self.workloads if workload in wanted))
 
     def commands(self):
-        """The peer is not asked for more than one thread: a mutex would only make it slower."""
-        for threads in THREADS:
-            yield ["--index", f"{MAP},{PEER}" if threads == 1 else MAP, "--threads", str(threads),
-                   "--workload", ",".join(self.workloads), "--dist", self.dist, "--keys", str(self.keys),
-                   "--seconds", str(SECONDS), "--repeat", "1"]
+        starts = {threads: [self.index] for threads in self.threads}
+        if self.peer:
+            starts.setdefault(1, []).append(self.peer)
+        for threads, indexes in starts.items():
+            yield ["--index", ",".join(indexes), "--threads", str(threads), "--workload", ",".join(self.workloads),
+                   *flags_of(self.what), "--seconds", str(SECONDS), "--repeat", "1"]
 
 
+# All rows of the table of goals (bench/against/against.py) are among these.
 PLANS = (
-    Plan(10**6, "uniform", ("load", "c", "multi-get:32", "a", "e")),
-    Plan(10**6, "zipf:0.99", ("a",)),
-    Plan(10**7, "uniform", ("load", "c", "multi-get:32")),
+    Plan("1M random u64", ("load", "c", "multi-get:32", "a", "e"), threads=(1, 2), peer=ABSL),
+    Plan("1M, Zipf 0.99", ("a",), threads=(1, 2), peer=ABSL),
+    Plan("10M random u64", ("load", "c", "multi-get:32", "multi-get:64", "a", "e"), threads=(1, 2), peer=ABSL),
+    Plan("10M, Zipf 0.99", ("a",)),
+    Plan("10M, Zipf 0.99 scrambled", ("a",)),
+    Plan("10M, Zipf 0.99, 8 threads", ("a",), threads=(8,)),
+    Plan("10M ascending, one end", ("load",), peer=ABSL),
+    Plan("10M ascending, own ranges", ("load",), peer=ABSL),
+    Plan("20k keys", ("c",), threads=(1,), peer=ABSL),
+    Plan("300k keys", ("c",), threads=(1,), peer=ABSL),
+    Plan("words", ("load", "c"), peer=ABSL),
+    Plan("1M URLs", ("load", "c"), peer=ABSL),
+    Plan("1M random u64", ("c", "multi-get:16", "a"), index="hash_map", peer=ABSL_HASH),
+    Plan("10M random u64", ("c", "multi-get:16", "a"), index="hash_map", peer=ABSL_HASH),
+    Plan("1 warehouse", ("tpcc",), index="db/silo"),
+    Plan("2 warehouses", ("tpcc",), index="db/silo"),
 )
 ROWS = [row for plan in PLANS for row in plan.rows()]
 
@@ -76,11 +98,11 @@ def measure(bench, plans, rounds, progress=lambda done, total: None):
     merged, first = {}, None
     for number in range(rounds):
         progress(number, rounds)
-        for flags in (flags for plan in plans for flags in plan.commands()):
+        for plan, flags in ((plan, flags) for plan in plans for flags in plan.commands()):
             content = bench(flags)
             first = first or content
             for run in content["runs"]:
-                add(merged, run)
+                add(merged, plan.what, run)
     progress(rounds, rounds)
     return {"schema": 1, "commit": first["commit"], "machine": first["machine"], "gate": {"form": FORM},
             "runs": list(merged.values())}
@@ -89,10 +111,10 @@ def measure(bench, plans, rounds, progress=lambda done, total: None):
 SAME_IN_ALL_ROUNDS = ("index", "workload", "dist", "threads", "keys", "key_type", "order", "seed", "bytes_per_key")
 
 
-def add(merged, run):
+def add(merged, what, run):
     """Puts one round's run to its likes. Its latencies and counters are left out: nothing compares them."""
-    lasting = {name: run[name] for name in SAME_IN_ALL_ROUNDS if name in run}
-    one = merged.setdefault(tuple(run[name] for name in ("index", "keys", "workload", "dist", "threads")),
+    lasting = {"what": what} | {name: run[name] for name in SAME_IN_ALL_ROUNDS if name in run}
+    one = merged.setdefault((what, *(run[name] for name in ("index", "workload", "threads"))),
                             lasting | {"raw_mops": [], "raw_cpu_wait_pct": []})
     one["raw_mops"].append(run["mops"])
     one["raw_cpu_wait_pct"].append(run["cpu_wait_pct"])
@@ -101,9 +123,8 @@ def add(merged, run):
 
 
 def runs_of(content):
-    """(index, Row) -> the rates of the rounds."""
-    return {(run["index"], Row(run["keys"], run["workload"], run["dist"], run["threads"])): run["raw_mops"]
-            for run in content["runs"]}
+    """Series -> the rates of the rounds."""
+    return {Series(run["index"], run["what"], run["workload"], run["threads"]): run["raw_mops"] for run in content["runs"]}
 
 
 def waits_of(content):
@@ -131,12 +152,10 @@ def read(path):
         raise BadGate(f"{path} is not a gate file of form {FORM}: {again}") from None
     if not sound:
         raise BadGate(f"{path} has a rate that is not a positive number: {again}")
-    for row in ROWS:
-        if row not in rows_of(runs):
-            raise BadGate(f"{path} lacks the row '{row}': {again}")
-    for row in rows_of(runs):
-        if row not in ROWS:
-            raise BadGate(f"{path} has a row that the gate no longer measures, '{row}': {again}")
+    wanted = {series for row in ROWS for series in (row.series(), row.yardstick())}
+    for series in runs.keys() - wanted:
+        if series.index in {row.index for row in ROWS}:
+            raise BadGate(f"{path} has a row that the gate no longer measures, '{series}': {again}")
     try:
         figures(runs, ROWS)
     except BadGate as error:

@@ -110,7 +110,13 @@ std::string allocator_name() {
     if (mallctl("version", static_cast<void*>(&version), &bytes, nullptr, 0) == 0 &&
         version != nullptr) {
       const std::string_view text(version);
-      return "jemalloc " + std::string(text.substr(0, text.find('-')));
+      const char* huge_pages = nullptr;
+      bytes = sizeof(huge_pages);
+      const bool huge =
+          mallctl("opt.thp", static_cast<void*>(&huge_pages), &bytes, nullptr, 0) == 0 &&
+          huge_pages != nullptr && std::string_view(huge_pages) == "always";
+      return "jemalloc " + std::string(text.substr(0, text.find('-'))) +
+             (huge ? " with huge pages" : "");
     }
   }
   return std::string("glibc ") + gnu_get_libc_version();

@@ -145,14 +145,29 @@ def by_theta(works, threads, looks):
     return curves(points, looks, "skew of the keys: Zipf theta (0 = uniform)", threads_title(threads))
 
 
-def picture(panels, looks):
-    """The README's picture as PNG bytes. `panels`: (title, runs) pairs."""
+def picture(rows, looks):
+    """The README's picture as PNG bytes. `rows`: the allocator -> (title, runs) pairs."""
+    everything = [r for panels in rows.values() for _, runs in panels for r in runs]
+    indexes = ordered_indexes(everything)
+    longest = max(r["mops_max"] for r in everything)
+    columns = max(len({r["threads"] for r in runs}) for _, runs in next(iter(rows.values()))) * 2
+    figure = plt.figure(figsize=(2.2 + 1.95 * columns, (1.3 + 0.34 * len(indexes)) * len(rows)), layout="constrained")
+    parts = figure.subfigures(len(rows), 1, squeeze=False)[:, 0]
+    for part, (allocator, panels) in zip(parts, sorted(rows.items())):
+        if len(rows) > 1:
+            part.suptitle(allocator, x=0.01, ha="left", fontsize=11, fontweight="bold")
+        picture_row(part, panels, indexes, longest, looks)
+    figure.supxlabel("Mops/s (million operations per second), more is better", fontsize=10.5)
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=130)
+    plt.close(figure)
+    return out.getvalue()
+
+
+def picture_row(part, panels, indexes, longest, looks):
     columns = [(title, count, [r for r in runs if r["threads"] == count])
                for title, runs in panels for count in sorted({r["threads"] for r in runs})]
-    indexes = ordered_indexes([r for _, runs in panels for r in runs])
-    figure, axes = plt.subplots(1, len(columns), sharey=True, squeeze=False,
-                                figsize=(2.2 + 1.95 * len(columns), 1.35 + 0.34 * len(indexes)))
-    longest = max(r["mops_max"] for _, _, runs in columns for r in runs)
+    axes = part.subplots(1, len(columns), sharey=True, squeeze=False)
     for axis, (title, count, runs) in zip(axes[0], columns):
         for run in runs:
             row, index = indexes.index(run["index"]), run["index"]
@@ -166,12 +181,6 @@ def picture(panels, looks):
         axis.tick_params(axis="y", length=0)
         axis.set_xlim(0, longest * 1.25)
         axis.xaxis.set_major_locator(MaxNLocator(4))
-        axis.set_title(f"{title}\n{threads_title(count)}", loc="left", fontsize=10.5)
+        axis.set_title(f"{title}, {threads_title(count)}", loc="left", fontsize=10.5)
         axis.grid(axis="x", alpha=0.3, linewidth=0.6)
         axis.set_axisbelow(True)
-    figure.supxlabel("Mops/s (million operations per second), more is better", fontsize=10.5, y=0.03)
-    figure.tight_layout(rect=(0, -0.02, 1, 1))
-    out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=130)
-    plt.close(figure)
-    return out.getvalue()

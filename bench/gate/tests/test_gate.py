@@ -10,10 +10,15 @@ import tempfile
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+HERE = Path(__file__).resolve()
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parents[2] / "against")]
+import against  # noqa: E402
 import gate  # noqa: E402
 import ratios  # noqa: E402
 import rounds  # noqa: E402
+from shapes import flags_of  # noqa: E402
+
+OURS = {row.index for row in rounds.ROWS}
 
 
 class FakeBench:
@@ -21,26 +26,27 @@ class FakeBench:
 
     def __init__(self, seed, slower=None, slower_calls=None, cpu="Some CPU", wait_pct=0.0):
         self.random = random.Random(seed)
-        self.slower = slower or (lambda row: 1.0)
+        self.slower = slower or (lambda index, workload, threads, flag: 1.0)
         self.slower_calls = slower_calls  # as many calls are slower, then none
         self.cpu, self.wait_pct = cpu, wait_pct
         self.machine_now = 1.0
         self.calls = []
 
     def __call__(self, flags):
-        flag = dict(zip(flags[::2], flags[1::2]))
+        words = [word for word in flags if word != "--oversubscribe"]  # the only flag without a value
+        flag = dict(zip(words[::2], words[1::2]))
         self.calls.append(flag)
         self.machine_now *= self.random.lognormvariate(0, 0.03)  # what the ratio of a round cancels
         runs = []
         for workload in flag["--workload"].split(","):
             for index in flag["--index"].split(","):
-                row = ratios.Row(int(flag["--keys"]), workload, flag["--dist"], int(flag["--threads"]))
-                rate = 2.0 * row.threads * self.machine_now * self.random.lognormvariate(0, 0.06)
-                if index == ratios.MAP and (self.slower_calls is None or len(self.calls) <= self.slower_calls):
-                    rate *= self.slower(row)
-                runs.append({"index": index, "workload": workload, "dist": row.dist, "threads": row.threads,
-                             "keys": row.keys, "key_type": "u64", "seed": 1, "bytes_per_key": 25.0, "mops": rate,
-                             "cpu_wait_pct": self.wait_pct} | ({"order": "random"} if workload == "load" else {}))
+                threads = int(flag["--threads"])
+                rate = 2.0 * threads * self.machine_now * self.random.lognormvariate(0, 0.06)
+                if index in OURS and (self.slower_calls is None or len(self.calls) <= self.slower_calls):
+                    rate *= self.slower(index, workload, threads, flag)
+                runs.append({"index": index, "workload": workload, "threads": threads, "key_type": "u64", "seed": 1,
+                             "bytes_per_key": 25.0, "mops": rate, "cpu_wait_pct": self.wait_pct}
+                            | ({"order": "random"} if workload == "load" else {}))
         return {"schema": 1, "commit": "abc", "machine": {"cpu": self.cpu, "cpu_signature": "1"}, "runs": runs}
 
 
@@ -76,9 +82,24 @@ class Intervals(unittest.TestCase):
             self.assertEqual(ratios.verdict(stored, lower), words)
 
     def test_a_peer_without_the_workload_is_asked_for_another(self):
-        row = ratios.Row(10**6, "multi-get:32", "uniform", 2)
-        runs = {(ratios.MAP, row): [6.0] * 6, (ratios.PEER, ratios.Row(10**6, "c", "uniform", 1)): [2.0] * 6}
+        row = ratios.Row("ordered_map", "1M random u64", "multi-get:32", 2, "absl+mutex")
+        runs = {row.series(): [6.0] * 6, ratios.Series("absl+mutex", "1M random u64", "c", 1): [2.0] * 6}
         self.assertEqual(ratios.ratios(runs, row), [3.0] * 6)
+
+    def test_a_row_without_a_peer_is_measured_against_the_machine(self):
+        row = ratios.Row("db/silo", "1 warehouse", "tpcc", 2, "")
+        self.assertEqual(ratios.ratios({row.series(): [3.0] * 6, ratios.MACHINE: [2.0] * 6}, row), [1.5] * 6)
+
+
+class Rows(unittest.TestCase):
+    def test_no_two_rows_are_the_same(self):
+        self.assertEqual(len(set(rounds.ROWS)), len(rounds.ROWS))
+
+    def test_all_rows_of_the_table_of_goals_are_here(self):
+        there = {(row.index, *flags_of(row.what), row.workload, row.threads) for row in rounds.ROWS}
+        for plan in against.PLANS:
+            for workload in plan.goals:
+                self.assertIn((plan.index, *flags_of(plan.what), workload, plan.threads), there)
 
 
 class WholeCommand(unittest.TestCase):
@@ -121,40 +142,51 @@ class WholeCommand(unittest.TestCase):
 
     def test_canary_a_third_slower_everywhere_fails_everywhere(self):
         self.save()
-        status, out, _ = self.run_gate(FakeBench(2, slower=lambda row: 0.7))
+        status, out, _ = self.run_gate(FakeBench(2, slower=lambda *_: 0.7))
         self.assertEqual(status, 1)
         self.assertEqual(out.count("\nslower: "), len(rounds.ROWS), out)
 
     def test_canary_ratios_out_of_reach_fail(self):
         self.save()
         self.change(lambda content: [run.update(raw_mops=[10 * rate for rate in run["raw_mops"]])
-                                     for run in content["runs"] if run["index"] == ratios.MAP])
+                                     for run in content["runs"] if run["index"] in OURS])
         status, out, _ = self.run_gate(FakeBench(2))
         self.assertEqual((status, out.count("\nslower: ")), (1, len(rounds.ROWS)), out)
 
     def test_canary_one_slower_row_is_named_alone(self):
         self.save()
-        one = ratios.Row(10**7, "multi-get:32", "uniform", 2)
-        bench = FakeBench(2, slower=lambda row: 0.7 if row == one else 1.0)
+        def slower(index, workload, threads, flag):
+            one = index == "ordered_map" and workload == "multi-get:32" and threads == 2 and flag["--keys"] == "10M"
+            return 0.7 if one else 1.0
+        bench = FakeBench(2, slower=slower)
         status, out, _ = self.run_gate(bench)
         self.assertEqual((status, out.count("\nslower: ")), (1, 1), out)
-        self.assertIn("\nslower: 10M keys, multi-get:32, uniform, 2 threads: ", out)
+        self.assertIn("\nslower: ordered_map: 10M random u64, multi-get:32, 2 threads: ", out)
         # The second look takes twice the rounds, of what this row needs and nothing else.
         again = bench.calls[gate.ROUNDS * CALLS_IN_A_ROUND:]
-        self.assertEqual(len(again), gate.MORE * gate.ROUNDS * len(rounds.THREADS))
+        self.assertEqual(len(again), gate.MORE * gate.ROUNDS * 2)
         self.assertEqual({(call["--keys"], call["--workload"]) for call in again},
-                         {("10000000", "load,c,multi-get:32")})
+                         {("10M", "load,c,multi-get:32")})
+
+    def test_the_second_look_at_a_row_without_a_peer_measures_the_machine(self):
+        self.save()
+        bench = FakeBench(2, slower=lambda index, *_: 0.7 if index == "db/silo" else 1.0)
+        status, out, _ = self.run_gate(bench)
+        self.assertEqual((status, out.count("\nslower: db/silo: ")), (1, 2), out)
+        again = bench.calls[gate.ROUNDS * CALLS_IN_A_ROUND:]
+        self.assertEqual({(call["--index"], call["--workload"]) for call in again},
+                         {("db/silo", "tpcc"), ("ordered_map,absl+mutex", "load,c"), ("ordered_map", "load,c")})
 
     def test_what_is_slower_only_once_passes(self):
         self.save()
-        bench = FakeBench(2, slower=lambda row: 0.7, slower_calls=gate.ROUNDS * CALLS_IN_A_ROUND)
+        bench = FakeBench(2, slower=lambda *_: 0.7, slower_calls=gate.ROUNDS * CALLS_IN_A_ROUND)
         status, out, _ = self.run_gate(bench)
         self.assertEqual(status, 0, out)
         self.assertIn("same, measured twice", out)
 
     def test_a_faster_map_passes(self):
         self.save()
-        status, out, _ = self.run_gate(FakeBench(2, slower=lambda row: 1.5))
+        status, out, _ = self.run_gate(FakeBench(2, slower=lambda *_: 1.5))
         self.assertEqual((status, out.count("faster")), (0, len(rounds.ROWS)), out)
 
     def test_another_machine_and_a_busy_one_are_named(self):
@@ -178,13 +210,13 @@ class WholeCommand(unittest.TestCase):
         self.save()
         good = self.stored.read_text()
         self.change(lambda content: content["runs"].pop(0))
-        self.assert_refused("lacks the row '1M keys, load, uniform, 1 thread'")
+        self.assert_refused("no run of 'ordered_map: 1M random u64, load, 1 thread'")
         self.stored.write_text(good)
         self.change(lambda content: content["runs"].append(content["runs"][0] | {"workload": "d"}))
-        self.assert_refused("no longer measures, '1M keys, d, uniform, 1 thread'")
+        self.assert_refused("no longer measures, 'ordered_map: 1M random u64, d, 1 thread'")
         self.stored.write_text(good)
         self.change(lambda content: content["runs"][0]["raw_mops"].pop())
-        self.assert_refused("23 rounds of ordered_map and 24 of absl+mutex")
+        self.assert_refused("has 23 rounds, and its yardstick 'absl+mutex: 1M random u64, load, 1 thread' 24")
         self.stored.write_text(good)
         self.change(lambda content: content["runs"][0]["raw_mops"].__setitem__(0, 0))
         self.assert_refused("not a positive number")

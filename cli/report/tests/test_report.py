@@ -389,6 +389,18 @@ class Page(unittest.TestCase):
         self.assertEqual(report.main([self.write(content_of(runs)), "--out", str(self.out), "--picture", str(picture)]), 0)
         self.assertTrue(picture.read_bytes().startswith(b"\x89PNG"))
 
+    def test_picture_has_a_row_of_panels_for_each_allocator(self):
+        runs = [run_of(i, t, w, d) for i in ("x", "ordered_map") for t in (1, 2)
+                for w, d in (("b", "uniform"), ("a", "zipf:0.99"))]
+        heights = []
+        for allocators in (["one"], ["one", "another"]):
+            files = [self.write(content_of(runs, allocator=name), f"{name}.json")
+                     for name in allocators]
+            picture = Path(self.directory.name) / "p.png"
+            self.assertEqual(report.main([*files, "--out", str(self.out), "--picture", str(picture)]), 0)
+            heights.append(int.from_bytes(picture.read_bytes()[20:24], "big"))  # PNG's IHDR
+        self.assertEqual(heights[1], 2 * heights[0])
+
 
 if __name__ == "__main__":
     unittest.main()
