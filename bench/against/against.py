@@ -3,13 +3,16 @@
 
     against.py --elidex NEW --other OLD --json FILE [--rounds N] [--only WORD] [--allocator jemalloc]
 
-Each round starts both programs for each row, one after the other, and the next round in the opposite order. A row's
-figure is the median of the rounds' ratios, with its interval (bench/gate/ratios.py). Both programs get the same
-allocator: Debian's, or with --allocator jemalloc that one on huge pages.
+Each round starts both programs for each row, one after the other, and the next round in the opposite order. The second
+program of a round may find memory that the first one has just freed, which the host has backed already. So two rounds
+have one ratio, the geometric mean of both: what only the order causes cancels. A row's figure is the median of these
+ratios, with its interval (bench/gate/ratios.py). Both programs get the same
+allocator: jemalloc as Debian configures it, or with --allocator jemalloc on huge pages.
 """
 
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -24,7 +27,7 @@ from ratios import ROUNDS_MIN, BadGate, figure
 from rounds import bench_with
 from shapes import flags_of
 
-ROUNDS = 7
+ROUNDS = 2 * ROUNDS_MIN
 SECONDS = 0.5
 JEMALLOC = Path("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2")
 
@@ -89,7 +92,7 @@ def rows(runs):
     """What the JSON holds, and the table shows."""
     for (plan, workload), rates in runs.items():
         ratios = [new / old for new, old in zip(rates["new"], rates["old"])]
-        one = figure(ratios)
+        one = figure([math.sqrt(a * b) for a, b in zip(ratios[::2], ratios[1::2])])
         yield {"index": plan.index, "what": plan.what, "workload": workload, "threads": plan.threads,
                "goal": plan.goals[workload], "ratio": one.median, "ratio_low": one.low, "ratio_high": one.high,
                "mops": statistics.median(rates["new"]), "mops_other": statistics.median(rates["old"]),
@@ -111,10 +114,10 @@ def parse(words):
     parser.add_argument("--json", required=True, type=Path, help="where the rows go")
     parser.add_argument("--rounds", default=ROUNDS, type=int, help=f"[{ROUNDS}]")
     parser.add_argument("--only", default="", metavar="WORD", help="rows whose index, keys or workload contain WORD")
-    parser.add_argument("--allocator", choices=("debian", "jemalloc"), default="debian", help="of both [debian]")
+    parser.add_argument("--allocator", choices=("debian", "jemalloc"), default="debian", help="of both; debian is jemalloc without huge pages [debian]")
     arguments = parser.parse_args(words)
-    if arguments.rounds < ROUNDS_MIN:
-        parser.error(f"--rounds: {arguments.rounds} are too few for an interval (expected at least {ROUNDS_MIN})")
+    if arguments.rounds < 2 * ROUNDS_MIN or arguments.rounds % 2 != 0:
+        parser.error(f"--rounds: {arguments.rounds} (expected an even number, at least {2 * ROUNDS_MIN} for an interval)")
     arguments.plans = [plan for plan in PLANS
                        if any(arguments.only in text for text in (plan.index, plan.what, *plan.goals))]
     if not arguments.plans:

@@ -39,10 +39,23 @@ class Against(unittest.TestCase):
         status, said = self.run_with()
         self.assertEqual(status, 0, said)
         content = json.loads((self.directory / "out.json").read_text())
-        self.assertEqual([row["ratio"] for row in content["rows"]], [1.5, 1.5])
+        self.assertEqual([round(row["ratio"], 9) for row in content["rows"]], [1.5, 1.5])
         self.assertEqual(content["against"], {"commit": "def", "allocator": "debian"})
         self.assertEqual(len(content["rows"][0]["raw_mops_other"]), against.ROUNDS)
         self.assertIn("0 of 2 rows reach their goal", said)
+
+    def test_it_does_not_matter_who_runs_first(self):
+        calls = self.directory / "calls"
+        for name, mops in (("new", 3), ("old", 2)):  # the second of two calls is twice as fast
+            counting = f"#!/bin/sh\necho >> {calls}\ntwice=$(( 2 - $(wc -l < {calls}) % 2 ))"
+            text = FAKE % f"'$(( {mops} * twice ))'"
+            self.program(name, mops).write_text(text.replace("#!/bin/sh", counting))
+        self.program = lambda name, mops: self.directory / name
+        status, said = self.run_with()
+        self.assertEqual(status, 0, said)
+        content = json.loads((self.directory / "out.json").read_text())
+        self.assertEqual([round(row["ratio"], 9) for row in content["rows"]], [1.5, 1.5])
+        self.assertEqual(set(content["rows"][0]["raw_mops"]), {3, 6})
 
     def test_a_program_that_fails_ends_it_in_one_line(self):
         self.program("old", 0)
@@ -50,7 +63,7 @@ class Against(unittest.TestCase):
         self.assertEqual((status, said.count("\n")), (2, 1))
 
     def test_bad_flags_are_named(self):
-        for flags in (("--rounds", "2"), ("--only", "no such row")):
+        for flags in (("--rounds", "2"), ("--rounds", "13"), ("--only", "no such row")):
             with self.assertRaises(SystemExit):
                 self.run_with(*flags)
 
