@@ -157,33 +157,32 @@ std::uint64_t storage::note_state(const table_base& changed) {
   return group;
 }
 
-void storage::change_places(table_base& from, table_base& to, const table_list& tables) {
-  if (!log_) {
-    from.set_apart(true);
-    to.set_apart(false);
-    return;
-  }
+void storage::change_places(std::span<table_base* const> former, std::span<table_base* const> next,
+                            const table_list& tables) {
+  const auto set_apart = [&](bool the_former) {
+    for (table_base* const one : former) one->set_apart(the_former);
+    for (table_base* const one : next) one->set_apart(!the_former);
+  };
+  if (!log_) return set_apart(true);
   // Recovery from the next checkpoint on must not see the entry that declared the table.
   log_for("change_table()").wait_durable(clock_.now());
   const auto newest = [&] {
     const std::vector<std::uint64_t> all = numbers_in(*directory_, file_kind::checkpoint);
     return all.empty() ? 0 : all.back();
   };
-  std::uint64_t former = 0;
+  std::uint64_t before = 0;
   when_no_checkpoint_runs([&] {
     const checkpoint_pause no_checkpoint(*log_);
-    former = newest();
-    from.set_apart(true);
-    to.set_apart(false);
+    before = newest();
+    set_apart(true);
   });
   try {
     when_no_checkpoint_runs([&] { checkpoint(tables); });
   } catch (...) {
     when_no_checkpoint_runs([&] {
       const checkpoint_pause no_checkpoint(*log_);
-      if (newest() != former) return;  // a checkpoint has got its name since then, and has `to`
-      from.set_apart(false);
-      to.set_apart(true);
+      if (newest() != before) return;  // a checkpoint has got its name since then, and has `next`
+      set_apart(false);
     });
     throw;
   }

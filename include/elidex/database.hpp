@@ -166,6 +166,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -173,6 +174,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -407,8 +409,9 @@ class basic_database {
   // Errors: the table is as before if it throws one of these:
   //   schema_mismatch    `since` does not explain a difference, or `from` was replaced before, or
   //                      its rows are of a type without registered members
-  //   std::logic_error   in a transaction of the calling thread, after follow(), or for a table of
-  //                      another database or with indexes: drop them before, and add them after
+  //   std::logic_error   in a transaction of the calling thread, after follow(), for a table of
+  //                      another database, for a table with indexes (see below), or while an index
+  //                      of the table is added or dropped
   //   row_too_large, std::out_of_range
   //                      a row or a value of add() does not fit. The message names a row's key.
   //                      A transaction that writes such a row may throw row_too_large until then
@@ -419,13 +422,46 @@ class basic_database {
   table<typename From::key_type, Row>& change_table(From& from, db::schema_change since = {}) {
     static_assert(internal::registered_row<Row>,
                   "change_table() needs a row type that ELIDEX_ROW has registered");
-    return change<table<typename From::key_type, Row>>(from, std::move(since));
+    return change<table<typename From::key_type, Row>>(from, std::move(since), without_indexes());
   }
   // The same, for rows with a schema that is known only at run time.
   template <class From>
   schema_table<typename From::key_type>& change_table(From& from, const db::schema& columns,
                                                       db::schema_change since = {}) {
-    return change<schema_table<typename From::key_type>>(from, std::move(since), columns);
+    return change<schema_table<typename From::key_type>>(from, std::move(since), without_indexes(),
+                                                         columns);
+  }
+  // The same two, for a table with indexes. `define` gets the new table before it has rows, makes
+  // an indexed_table of it, adds its indexes, and returns the indexed_table by reference. That must
+  // live as long as the database is used. `define` must not call change_table().
+  //
+  //   std::optional<elidex::db::indexed_table<...>> by;
+  //   auto& now = db.change_table<account_2>(accounts, since, [&](auto& next) -> auto& {
+  //     by.emplace(db, next);
+  //     owner = by->template add_index<std::string>("accounts by owner", owner_of);
+  //     return *by;
+  //   });
+  //
+  // An index may have the name of one of the former table's. It takes its place together with the
+  // table. The former table's indexes end with it. As when open() changes columns, an index must
+  // have the values that the index of this name had in the directory: after a crash open() takes
+  // its entries from there. A new function needs another name, and drop_table() for the former one
+  // at the program's next start.
+  // Errors: as above, what `define` throws, std::logic_error if it returns an indexed_table of
+  // another table, schema_mismatch if an index has the name of another table, and duplicate_key if
+  // two rows have one value of a unique index. Until then, transactions that write one of them may
+  // have thrown duplicate_key. The table and its indexes are as before.
+  template <class Row, class From, class Define>
+  table<typename From::key_type, Row>& change_table(From& from, db::schema_change since,
+                                                    Define&& define) {
+    static_assert(internal::registered_row<Row>,
+                  "change_table() needs a row type that ELIDEX_ROW has registered");
+    return change<table<typename From::key_type, Row>>(from, std::move(since), define);
+  }
+  template <class From, class Define>
+  schema_table<typename From::key_type>& change_table(From& from, const db::schema& columns,
+                                                      db::schema_change since, Define&& define) {
+    return change<schema_table<typename From::key_type>>(from, std::move(since), define, columns);
   }
 
   // Makes open() drop a table or an index, if the directory has it. open() then writes a checkpoint
@@ -960,7 +996,8 @@ class basic_database {
     if (log_ != nullptr) log_->check_process();
     const std::lock_guard guard(tables_mutex_);
     for (const auto& one : tables_) {
-      if (what != made_as::next_of_its_name && one->name() == name)
+      if (what != made_as::next_of_its_name && one->name() == name &&
+          one->standing() != internal::table_base::role::former)
         throw db::schema_mismatch(name + ": table exists (expected an unused name)");
     }
     if (std::find(dropped_.begin(), dropped_.end(), name) != dropped_.end())
@@ -1019,8 +1056,14 @@ class basic_database {
     const change_of_columns* const change = change_.load();
     return change != nullptr && change->holds_back() ? change : nullptr;
   }
-  template <class To, class From, class... Made>
-  To& change(From& from, db::schema_change since, const Made&... made) {
+  struct without_indexes {
+    template <class To>
+    internal::rows_alone<To> operator()(To& next) const noexcept {
+      return internal::rows_alone<To>(next);
+    }
+  };
+  template <class To, class From, class Define, class... Made>
+  To& change(From& from, db::schema_change since, Define&& define, const Made&... made) {
     check_not_in_transaction("change_table()");
     check_does_not_follow("change_table()");
     const std::lock_guard one_at_a_time(changing_);
@@ -1028,7 +1071,8 @@ class basic_database {
       throw std::logic_error(
           "elidex::database: change_table() after one that failed in its checkpoint (expected: "
           "close() and open())");
-    const changing_table changing(*this, from);
+    const changing_table changing(*this, from,
+                                  std::same_as<std::remove_cvref_t<Define>, without_indexes>);
     const std::optional<db::schema> before = from.columns_of_rows();
     if (!before)
       throw db::schema_mismatch(from.name() +
@@ -1036,49 +1080,70 @@ class basic_database {
     const internal::row_conversion conversion(*before, columns_after<To>(made...), since);
     static_cast<void>(conversion.converted(db::row(*before).words()));  // the values of add() fit
     To& to = add_as<To>(made_as::next_of_its_name, from.name(), made...);
-    using running = internal::column_change<transaction, From, To>;
-    running* change = nullptr;
+    change_of_columns* running = nullptr;
+    std::vector<internal::table_base*> former;
+    std::vector<internal::table_base*> next;
     try {
-      changes_.push_back(std::make_unique<running>(from, to, conversion));
-      change = static_cast<running*>(changes_.back().get());
-      change_.store(change);
+      auto&& by = define(to);
+      using copies = std::remove_cvref_t<decltype(by)>;
+      static_assert(std::is_lvalue_reference_v<decltype(define(to))> || internal::is_alone<copies>,
+                    "the function must return its indexed_table by reference");
+      if (static_cast<const void*>(&by.table()) != static_cast<const void*>(&to))
+        throw std::logic_error(from.name() +
+                               ": change_table() with an indexed_table of another table (expected: "
+                               "of the one that it passes)");
+      keep_indexes(to);
+      former = with_its_indexes(from);
+      next = with_its_indexes(to);
+      check_names(former, next);
+      auto made_change = std::make_unique<internal::column_change<transaction, From, copies>>(
+          from, by, conversion);
+      const auto& change = *made_change;
+      changes_.push_back(std::move(made_change));
+      running = changes_.back().get();
+      change_.store(running);
       wait_for_transactions();
       std::optional<typename From::key_type> done;
       do {
         // After a conflict fewer rows, so that one that changes all the time does not stop it.
-        std::size_t rows_max = 2 * running::rows_per_step;
+        std::size_t rows_max = 2 * change.rows_per_step;
         done = transact([&](auto& t) {
           rows_max = std::max<std::size_t>(rows_max / 2, 1);
-          return change->copy_some(t, done, rows_max);
+          return change.copy_some(t, done, rows_max);
         });
       } while (done);
-      if (storage_) storage_->change_places(from, to, [this] { return listed_tables(); });
-      hold_back_all(*change);
+      if (storage_) storage_->change_places(former, next, [this] { return listed_tables(); });
+      hold_back_all(*running);
       note_replaced(from);
     } catch (...) {
-      if (change != nullptr) change->resume();
+      if (running != nullptr) running->resume();
       // The directory has the new table, or may have it. So both must be written on.
       if (from.is_apart()) throw;
-      give_up(to);
-      clear<running>(to);
+      next = with_its_indexes(to);
+      give_up(next);
+      clear(next);
       throw;
     }
-    const std::uint64_t group = replace(from, to);
-    change->resume();
+    const std::uint64_t group = replace(former, next);
+    running->resume();
     wait_for_snapshots_before(group);
-    clear<running>(from);
+    clear(former);
     return to;
   }
   // Marks the table as one whose columns are being changed.
   class changing_table {
    public:
-    changing_table(basic_database& in, internal::table_base& table) : in_(in), table_(table) {
+    changing_table(basic_database& in, internal::table_base& table, bool without_indexes)
+        : in_(in), table_(table) {
       const std::lock_guard guard(in_.tables_mutex_);
       table_.check_owner(&in_);
-      if (table_.indexes() != 0)
+      if (without_indexes && table_.indexes() != 0)
         throw std::logic_error(table_.name() +
-                               ": change_table() of a table with indexes (expected: drop_index() "
-                               "before, add_index() afterwards)");
+                               ": change_table() of a table with indexes (expected: a function "
+                               "that adds those of the new table)");
+      if (table_.index_changes() != 0)
+        throw std::logic_error(table_.name() +
+                               ": change_table() while add_index() or drop_index() is running");
       table_.is_changing() = true;
     }
     ~changing_table() {
@@ -1092,6 +1157,36 @@ class basic_database {
     basic_database& in_;
     internal::table_base& table_;
   };
+  // From here on add_index() refuses the new table until its columns are those of its name.
+  void keep_indexes(internal::table_base& next) {
+    const std::lock_guard guard(tables_mutex_);
+    next.is_changing() = true;
+  }
+  // The table and its indexes, those included that are no longer used.
+  std::vector<internal::table_base*> with_its_indexes(internal::table_base& of) {
+    const std::lock_guard guard(tables_mutex_);
+    std::vector<internal::table_base*> found{&of};
+    for (const auto& one : tables_) {
+      if (one->indexed() == &of && one->standing() == of.standing()) found.push_back(one.get());
+    }
+    return found;
+  }
+  // An index may have a name of the former ones. No other table has it, nor another new index.
+  void check_names(std::span<internal::table_base* const> former,
+                   std::span<internal::table_base* const> next) {
+    const std::lock_guard guard(tables_mutex_);
+    for (std::size_t i = 1; i < next.size(); ++i) {
+      const auto is_taken = [&](const internal::table_base* one) {
+        return one != next[i] && one->name() == next[i]->name();
+      };
+      const bool is_other = std::any_of(tables_.begin(), tables_.end(), [&](const auto& one) {
+        return one->standing() == internal::table_base::role::current && is_taken(one.get()) &&
+               std::find(former.begin() + 1, former.end(), one.get()) == former.end();
+      });
+      if (is_other || std::any_of(next.begin(), next.end(), is_taken))
+        throw db::schema_mismatch(next[i]->name() + ": table exists (expected an unused name)");
+    }
+  }
   template <class To>
   static db::schema columns_after() {
     return *To("", internal::row_locking()).columns_of_rows();
@@ -1100,11 +1195,11 @@ class basic_database {
   static db::schema columns_after(const db::schema& columns) {
     return columns;
   }
-  void give_up(internal::table_base& made) {
+  void give_up(std::span<internal::table_base* const> made) {
     change_.store(nullptr);
     wait_for_transactions();
     const std::lock_guard guard(tables_mutex_);
-    made.be_former();
+    for (internal::table_base* const one : made) one->be_former();
   }
   // Tells those who read the log. Called while no transaction runs, so before the first commit that
   // writes the new table only.
@@ -1125,10 +1220,15 @@ class basic_database {
   }
   // Called while no transaction runs. Returns the first group of which a snapshot needs the new
   // table.
-  std::uint64_t replace(internal::table_base& from, internal::table_base& to) noexcept {
+  std::uint64_t replace(std::span<internal::table_base* const> former,
+                        std::span<internal::table_base* const> next) noexcept {
     const std::lock_guard guard(tables_mutex_);
     const std::uint64_t group = clock_.advance();
-    internal::table_base::replace(from, to, group);
+    for (internal::table_base* const one : former) one->end_before(group);
+    for (internal::table_base* const one : next) {
+      one->begin_with(group);
+      one->is_changing() = false;
+    }
     change_.store(nullptr);
     return group;
   }
@@ -1140,12 +1240,14 @@ class basic_database {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
-  // Frees the rows of a table that nobody uses.
-  template <class Running, class Table>
-  void clear(Table& gone) {
-    std::optional<typename Table::key_type> next;
+  // Frees the rows of tables that nobody uses.
+  void clear(std::span<internal::table_base* const> gone) {
+    for (internal::table_base* const one : gone) clear(*one);
+  }
+  void clear(internal::table_base& gone) {
+    std::optional<std::string> next;
     do {
-      next = Running::clear_some(gone, next);
+      next = gone.clear_some(next);
       collect();
     } while (next);
     // The last records are freed two epochs later, or by a later collection if a thread is pinned.

@@ -464,7 +464,8 @@ TYPED_TEST(DatabaseMisuse, ColumnsThatCannotChange) {
         "by a", [](std::uint64_t, const few_columns& row) { return row.a; });
     EXPECT_THROW(change(), std::logic_error);
     misuse_row("database::change_table", misuse::bad_argument,
-               "a table with indexes: throws std::logic_error; the table is as it was");
+               "a table with indexes, without a function that adds the new ones: throws "
+               "std::logic_error; the table is as it was");
     by.drop_index(index);
   }
   auto& now = db.template change_table<more_columns>(rows);

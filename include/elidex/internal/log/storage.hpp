@@ -122,10 +122,12 @@ class storage {
   // Logs the table's row of the catalog, also when the table is now finished, or unfinished. As
   // declare(), one at a time. Returns the entry's commit group.
   std::uint64_t note_state(const table_base& changed);
-  // Writes a checkpoint that has the table `to` under the name of both, and not `from`
+  // Writes a checkpoint that has the tables `next` under their names, and not `former`
   // (column_change.hpp). Later ones have the same. Without a log nothing is written. Throws
-  // std::system_error; then from.is_apart() says whether the directory may have `to` by then.
-  void change_places(table_base& from, table_base& to, const table_list& tables);
+  // std::system_error; then is_apart() of the former tables says whether the directory may have the
+  // next ones by then.
+  void change_places(std::span<table_base* const> former, std::span<table_base* const> next,
+                     const table_list& tables);
   // Writes all rows, while transactions run. It calls `tables` after the checkpoint has begun: a
   // table that is declared later is in the log that is kept. Throws std::system_error
   // (operation_not_supported) with level none.

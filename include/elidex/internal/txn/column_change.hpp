@@ -22,6 +22,12 @@
 // erases it: below serializable its commit would not detect that the copier inserts one in between.
 // So one of the two transactions fails.
 //
+// Indexes of the new table are empty tables at 1, and are written through an indexed_table together
+// with its rows. So each row of the new table has its entries from its first copy on. At 3 and 4
+// they and the former table's indexes go the same way as the two tables. A unique index may refuse
+// a row only because another row of the same transaction has not left its value yet. So if a
+// transaction has written several rows, the copies of all are erased before new ones come.
+//
 // Why a transaction sees one of the tables: no transaction runs at 4. A snapshot that began before
 // 4 may read the former table, and one that began after 4 the new one. The commit group of 4
 // separates the two (table_base::check_snapshot()).
@@ -42,6 +48,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -95,13 +102,46 @@ class running_change {
   std::atomic<bool> paused_{false};
 };
 
+// What an indexed_table offers, for a table without indexes.
+template <class Table>
+class rows_alone {
+  using key_argument = typename Table::key_argument;
+  using row_type = typename Table::row_type;
+
+ public:
+  explicit rows_alone(Table& rows) noexcept : rows_(rows) {}
+  Table& table() const noexcept { return rows_; }
+  template <class Transaction>
+  void insert(Transaction& t, key_argument key, const row_type& row) const {
+    t.insert(rows_, key, row);
+  }
+  template <class Transaction>
+  void upsert(Transaction& t, key_argument key, const row_type& row) const {
+    t.upsert(rows_, key, row);
+  }
+  template <class Transaction>
+  bool erase(Transaction& t, key_argument key) const {
+    return t.erase(rows_, key);
+  }
+
+ private:
+  Table& rows_;
+};
+
+template <class To>
+inline constexpr bool is_alone = false;
+template <class Table>
+inline constexpr bool is_alone<rows_alone<Table>> = true;
+
+// To: an indexed_table, or rows_alone.
 template <class Transaction, class From, class To>
 class column_change final : public running_change<Transaction> {
  public:
   using key_type = typename From::key_type;
   using key_argument = typename From::key_argument;
 
-  column_change(From& from, To& to, const row_conversion& conversion)
+  // The tables, and an indexed table, outlive the object.
+  column_change(From& from, const To& to, const row_conversion& conversion)
       : from_(from), to_(to), conversion_(conversion) {}
 
   void copy_writes(Transaction& t) const override {
@@ -113,13 +153,15 @@ class column_change final : public running_change<Transaction> {
     for (const transaction_context::write& one : transaction_access::context(t).writes()) {
       if (one.of == &from_) changes.push_back({one.row, one.words});
     }
+    // If there are several, all rows go before one comes back: it may have a value of a unique index
+    // that another row had.
+    const bool one_by_one = changes.size() == 1 || to_.table().indexes() == 0;
+    for (const change& one : changes) {
+      if (one.words.empty() || !one_by_one) erase_copy(t, key_words<key_type>::of(one.of->key()));
+    }
     for (const change& one : changes) {
       const key_argument key = key_words<key_type>::of(one.of->key());
-      if (one.words.empty()) {
-        erase_copy(t, key);
-      } else {
-        t.upsert(to_, key, converted(key, one.words));
-      }
+      if (!one.words.empty()) to_.upsert(t, key, converted(key, one.words));
     }
   }
 
@@ -146,30 +188,9 @@ class column_change final : public running_change<Transaction> {
       t.scan(from_, all, keep);
     }
     for (const seen_row& one : rows) {
-      if (!t.get(to_, one.key)) t.insert(to_, one.key, converted(one.key, one.words));
+      if (!t.get(to_.table(), one.key)) to_.insert(t, one.key, converted(one.key, one.words));
     }
     return rows.empty() ? std::nullopt : std::optional(std::move(rows.back().key));
-  }
-
-  // Erases some rows of a table that no transaction and no snapshot uses, from the key `next` on.
-  // Returns the key at which to continue, or no value at the table's end.
-  template <class Table>
-  static std::optional<key_type> clear_some(Table& gone, const std::optional<key_type>& next) {
-    const epoch_pin pinned;
-    std::optional<key_type> rest;
-    std::size_t rows = 0;
-    gone.walk(next ? key_argument(*next) : key_argument(key_words<key_type>::least()),
-              [&](record* one) {
-                if (rows++ == rows_per_clearing) {
-                  rest.emplace(key_words<key_type>::of(one->key()));
-                  return false;
-                }
-                if (one->stamp().absent()) return true;
-                one->unlock(one->lock().as_absent());
-                gone.note_absent(*one);
-                return true;
-              });
-    return rest;
   }
 
   // Chosen: so short that it rarely collides with writers, so long that its commit does not matter.
@@ -177,12 +198,10 @@ class column_change final : public running_change<Transaction> {
 
  private:
   static constexpr std::size_t words_per_step = 8192;  // chosen, likewise
-  // Chosen: a collection unlinks so many in some milliseconds.
-  static constexpr std::size_t rows_per_clearing = 4096;
 
-  typename To::row_type converted(key_argument key, std::span<const std::uint64_t> words) const {
+  auto converted(key_argument key, std::span<const std::uint64_t> words) const {
     try {
-      return to_.row_of(conversion_.converted(words).words());
+      return to_.table().row_of(conversion_.converted(words).words());
     } catch (const row_too_large& why) {
       throw row_too_large(from_.name() + ": " + text_of(key) + ": " + why.what());
     }
@@ -198,18 +217,21 @@ class column_change final : public running_change<Transaction> {
     }
   }
   void erase_copy(Transaction& t, key_argument key) const {
-    for (;;) {
-      if (t.erase(to_, key)) return;
+    while (!to_.erase(t, key)) {
+      auto& rows = to_.table();
       try {
-        t.insert(to_, key, converted(key, row(conversion_.from()).words()));
+        // Without entries in the indexes, which might have the value already.
+        t.insert(rows, key, converted(key, row(conversion_.from()).words()));
       } catch (const duplicate_key&) {
         continue;  // the copier has inserted it in between
       }
+      t.erase(rows, key);
+      return;
     }
   }
 
   From& from_;
-  To& to_;
+  std::conditional_t<is_alone<To>, const To, const To&> to_;
   const row_conversion conversion_;
 };
 

@@ -107,21 +107,50 @@ struct index_access {
   static Table& create(Database& db, std::string name) {
     return db.template add_as<Table>(Database::made_as::unfinished_index, std::move(name));
   }
+  // Whether change_table() has made the table and has not used it yet. Then its indexes are made
+  // with create_next(), and are empty.
+  template <class Database>
+  static bool is_next(Database& db, const table_base& table) {
+    const std::lock_guard guard(db.tables_mutex_);
+    return table.standing() == table_base::role::next;
+  }
+  template <class Table, class Database>
+  static Table& create_next(Database& db, std::string name) {
+    return db.template add_as<Table>(Database::made_as::next_of_its_name, std::move(name));
+  }
   template <class Database>
   static void set_unfinished(Database& db, table_base& entries, bool is) {
     const std::lock_guard guard(db.tables_mutex_);
     db.set_unfinished(entries, is);
   }
-  // Counts the indexes of a table: one more or one less. For one more it throws std::logic_error
-  // while the table's columns are being changed, and schema_mismatch after that.
+  // Lives while an index of a table is added or dropped. Throws std::logic_error while the table's
+  // columns are being changed, and schema_mismatch after that.
   template <class Database>
-  static void count_index(Database& db, table_base& of, int more) {
-    const std::lock_guard guard(db.tables_mutex_);
-    if (more > 0) of.check_owner(&db);
-    if (more > 0 && of.is_changing())
-      throw std::logic_error(of.name() + ": add_index() while change_table() changes the columns");
-    of.indexes() += more;
-  }
+  class index_change {
+   public:
+    index_change(Database& db, table_base& of, const char* function) : db_(db), of_(of) {
+      const std::lock_guard guard(db_.tables_mutex_);
+      of_.check_owner(&db_);
+      if (of_.is_changing())
+        throw std::logic_error(of_.name() + ": " + function +
+                               " while change_table() changes the columns");
+      ++of_.index_changes();
+    }
+    ~index_change() {
+      const std::lock_guard guard(db_.tables_mutex_);
+      --of_.index_changes();
+      of_.indexes() += more_;
+    }
+    index_change(const index_change&) = delete;
+    index_change& operator=(const index_change&) = delete;
+    // There is one index more, or one less.
+    void note(int more) noexcept { more_ = more; }
+
+   private:
+    Database& db_;
+    table_base& of_;
+    int more_ = 0;
+  };
   template <class Database>
   static void wait_for_transactions(const Database& db) {
     db.wait_for_transactions();
@@ -204,14 +233,17 @@ class indexed_table {
   void drop_index(index_of<Value> in) {
     index_access::check_may_change(db_, "drop_index()");
     const std::lock_guard guard(changing_);
+    index_access::index_change change(db_, table_, "drop_index()");
     const index& dropped = index_behind(in);
     dropped_.reserve(dropped_.size() + 1);
     index_access::set_unfinished(db_, *dropped.entries, true);
     take_off(dropped);
     dropped_.push_back(dropped.entries);
-    index_access::count_index(db_, table_, -1);
+    change.note(-1);
     erase_entries(*dropped.entries);
   }
+
+  Table& table() const noexcept { return table_; }
 
   // Returns a copy of the row, or std::nullopt.
   template <class Transaction>
@@ -319,20 +351,13 @@ class indexed_table {
   index_of<Value> add(std::string name, Fn value_of, bool unique) {
     index_access::check_may_change(db_, "add_index()");
     const std::lock_guard guard(changing_);
-    index_access::count_index(db_, table_, 1);
-    try {
-      return add_counted<Value>(std::move(name), std::move(value_of), unique);
-    } catch (...) {
-      index_access::count_index(db_, table_, -1);
-      throw;
-    }
-  }
-  template <class Value, class Fn>
-  index_of<Value> add_counted(std::string name, Fn value_of, bool unique) {
+    index_access::index_change change(db_, table_, "add_index()");
+    const bool is_next = index_access::is_next(db_, table_);
     const bool is_new = index_access::is_new(db_);
     dropped_.reserve(dropped_.size() + 1);
-    index_table& entries = is_new ? db_.template create_table<std::string, entry>(std::move(name))
-                                  : unfinished_table(std::move(name));
+    index_table& entries = is_next  ? index_access::create_next<index_table>(db_, std::move(name))
+                           : is_new ? db_.template create_table<std::string, entry>(std::move(name))
+                                    : unfinished_table(std::move(name));
     const definition what{&entries,
                           [value_of = std::move(value_of)](key_argument key, const row_type& row) {
                             return ordered_key().add(Value(value_of(key, row))).take();
@@ -342,13 +367,14 @@ class indexed_table {
     // The indexed_table may be gone when open() fills the index.
     entries.set_indexed(table_, [&table = table_, what] { fill(table, what); });
     try {
-      if (!is_new) erase_entries(entries);  // that the drop of an index has left
+      if (!is_next && !is_new) erase_entries(entries);  // that the drop of an index has left
       put_on(added);
-      if (!is_new || !index_access::is_new(db_)) build(added);
+      if (!is_next && (!is_new || !index_access::is_new(db_))) build(added);
     } catch (...) {
       dropped_.push_back(&entries);
       throw;
     }
+    change.note(1);
     added.complete.store(true);
     return index_of<Value>(entries);
   }

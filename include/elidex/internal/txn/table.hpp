@@ -200,20 +200,23 @@ class table_base {
     apart_.store(true);
     first_group_.store(std::numeric_limits<std::uint64_t>::max());
   }
-  // All that is committed in `group` and later is in the next table only.
-  static void replace(table_base& former, table_base& next, std::uint64_t group) noexcept {
-    former.be_former();
-    former.end_group_.store(group);
-    next.role_ = role::current;
-    next.first_group_.store(group - 1);
+  // At the end of a change: all that is committed in `group` and later is in the next tables only.
+  void end_before(std::uint64_t group) noexcept {
+    be_former();
+    end_group_.store(group);
+  }
+  void begin_with(std::uint64_t group) noexcept {
+    role_ = role::current;
+    first_group_.store(group - 1);
   }
   void be_former() noexcept {
     role_ = role::former;
     writer_.store(&writer_);  // no database
   }
-  // How many indexes the table has, and whether its columns are being changed. Under the database's
-  // mutex.
+  // How many indexes the table has, how many threads are adding or dropping one, and whether its
+  // columns are being changed. Under the database's mutex.
   int& indexes() noexcept { return indexes_; }
+  int& index_changes() noexcept { return index_changes_; }
   bool& is_changing() noexcept { return is_changing_; }
   // Whether the directory has the table under catalog_name() instead of its name, and none of its
   // rows.
@@ -276,6 +279,10 @@ class table_base {
   virtual record* get_or_create_by_bytes(std::string_view key, std::size_t row_words) = 0;
   // Writes all rows, each as some commit has left it, while other threads commit.
   virtual void write_rows(checkpoint_writer& to) = 0;
+  // Erases some rows of a table that no transaction and no snapshot uses, from the key `next` on, or
+  // from the first one. Returns the bytes of the key at which to continue, or no value at the
+  // table's end.
+  virtual std::optional<std::string> clear_some(const std::optional<std::string>& next) = 0;
 
   // Makes a version for a row of this record.
   record::version* make_version(const record& of) {
@@ -456,6 +463,7 @@ class table_base {
   bool gave_back_ = false;
   bool is_changing_ = false;
   int indexes_ = 0;
+  int index_changes_ = 0;
   schema_change changes_;
   const row_locking locking_;
   record_memory memory_;
@@ -590,6 +598,24 @@ class keyed_table : public table_base {
     }
   }
 
+  std::optional<std::string> clear_some(const std::optional<std::string>& next) override {
+    const epoch_pin pinned;
+    std::optional<std::string> rest;
+    std::size_t rows = 0;
+    const auto found = next ? key_words<Key>::from_bytes(*next) : std::nullopt;
+    walk(found ? *found : key_argument(key_words<Key>::least()), [&](record* one) {
+      if (rows++ == rows_per_clearing) {
+        rest.emplace(key_bytes(*one));
+        return false;
+      }
+      if (one->stamp().absent()) return true;
+      one->unlock(one->lock().as_absent());
+      note_absent(*one);
+      return true;
+    });
+    return rest;
+  }
+
   std::size_t memory_bytes() const noexcept {
     return map_.memory_bytes() + memory().reserved_bytes();
   }
@@ -697,6 +723,8 @@ class keyed_table : public table_base {
   static constexpr std::size_t group_max = 64;
   // Chosen: a checkpoint delays reclamation for at most so many rows.
   static constexpr std::size_t rows_per_pin = 256;
+  // Chosen: a collection unlinks so many in some milliseconds.
+  static constexpr std::size_t rows_per_clearing = 4096;
 
   Map map_;
 };
