@@ -8,6 +8,7 @@
 //           written down in a journal of the last 64.
 //           Afterwards: money is conserved, the journal has exactly the last numbers (so what
 //           survived is a prefix), each as it was written.
+//           An index has each account once.
 // columns   the ledger, while change_table() changes the columns of its accounts to and fro.
 // tpc-c     a small company. Afterwards: its consistency conditions, and no fewer orders than were
 //           promised.
@@ -32,9 +33,12 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
+#include <deque>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -97,6 +101,15 @@ struct entry {
 };
 
 class ledger final : public workload {
+  using accounts_table = database::schema_table<std::uint64_t>;
+  using indexed = db::indexed_table<database, accounts_table>;
+  struct indexed_accounts {
+    indexed_accounts(database& db, accounts_table& of) : rows(db, of) {}
+    indexed rows;
+    indexed::index_of<std::int64_t> index = rows.add_index<std::int64_t>(
+        "accounts by money", [](std::uint64_t, const db::row& row) { return money_of(row); });
+  };
+
  public:
   static constexpr std::uint64_t accounts_count = 40;
   static constexpr std::uint64_t journal_length = 64;
@@ -104,7 +117,9 @@ class ledger final : public workload {
   // The accounts have one of two forms, which the directory may have or not.
   explicit ledger(std::size_t form)
       : accounts_before_(
-            db_.create_table<std::uint64_t>("accounts", forms()[form], change_to(form))) {}
+            db_.create_table<std::uint64_t>("accounts", forms()[form], change_to(form))) {
+    add_index(accounts_before_);
+  }
 
   database& db() override { return db_; }
 
@@ -114,7 +129,7 @@ class ledger final : public workload {
       for (std::uint64_t i = 0; i < accounts_count; ++i) {
         db::row row = accounts_before_.make_row();
         add(row, 1'000);
-        t.insert(accounts_before_, i, row);
+        by_money().rows.insert(t, i, row);
       }
       t.insert(numbers_, "last", 0);
     });
@@ -124,7 +139,8 @@ class ledger final : public workload {
   void change_columns() override {
     auto& now = accounts();
     const std::size_t next = now.columns() == forms()[0] ? 1 : 0;
-    db_.change_table(now, forms()[next], change_to(next));
+    db_.change_table(now, forms()[next], change_to(next),
+                     [this](accounts_table& made) -> indexed& { return add_index(made); });
   }
 
   void work(unsigned thread, unsigned, durability level, std::uint64_t seed,
@@ -137,9 +153,9 @@ class ledger final : public workload {
       const std::uint64_t number = db_.transact([&](auto& t) {
         std::uint64_t mine = 0;
         t.update(numbers_, "last", [&](std::uint64_t& last) { mine = ++last; });
-        auto& money = accounts();
-        t.update(money, drawn.from, [&](db::row& row) { add(row, -std::int64_t{drawn.amount}); });
-        t.update(money, drawn.to, [&](db::row& row) { add(row, drawn.amount); });
+        const indexed& money = by_money().rows;
+        money.update(t, drawn.from, [&](db::row& row) { add(row, -std::int64_t{drawn.amount}); });
+        money.update(t, drawn.to, [&](db::row& row) { add(row, drawn.amount); });
         t.insert(journal_, mine, drawn);
         if (mine > journal_length) t.erase(journal_, mine - journal_length);
         return mine;
@@ -158,8 +174,15 @@ class ledger final : public workload {
     std::uint64_t last = 0;
     std::vector<std::uint64_t> numbers;
     std::string wrong;
+    std::vector<std::uint64_t> indexed_keys;
     db_.read_only([&](auto& t) {
       if (const auto found = t.get(numbers_, "last")) last = *found;
+      std::int64_t least = INT64_MIN;
+      by_money().rows.scan(t, by_money().index, all, [&](std::uint64_t key, const db::row& row) {
+        indexed_keys.push_back(key);
+        if (money_of(row) < least) wrong = "the index has an account with another amount";
+        least = money_of(row);
+      });
       t.scan(accounts(), std::uint64_t{0}, accounts_count,
              [&](std::uint64_t, const db::row& row) { sum += money_of(row); });
       t.scan(journal_, std::uint64_t{0}, UINT64_MAX, [&](std::uint64_t number, const entry& one) {
@@ -173,6 +196,11 @@ class ledger final : public workload {
     if (last < promised)
       return std::to_string(promised) + " was promised, and " + std::to_string(last) +
              " is the last";
+    std::sort(indexed_keys.begin(), indexed_keys.end());
+    const bool once =
+        std::adjacent_find(indexed_keys.begin(), indexed_keys.end()) == indexed_keys.end();
+    if (indexed_keys.size() != accounts_count || !once)
+      return "the index has " + std::to_string(indexed_keys.size()) + " entries";
     if (sum != std::int64_t{1'000} * accounts_count)
       return "the accounts have " + std::to_string(sum);
     const std::uint64_t expected = std::min(last, journal_length);
@@ -221,12 +249,23 @@ class ledger final : public workload {
   static void add(db::row& row, std::int64_t more) {
     row.set(column_of(row), money_of(row) + more);
   }
-  database::schema_table<std::uint64_t>& accounts() {
-    return db_.find_table<std::uint64_t>("accounts");
+  accounts_table& accounts() { return db_.find_table<std::uint64_t>("accounts"); }
+  indexed& add_index(accounts_table& of) {
+    const std::lock_guard guard(indexes_mutex_);
+    return indexes_.emplace_back(db_, of).rows;
+  }
+  // The index of the table that transactions use.
+  const indexed_accounts& by_money() {
+    const accounts_table& now = accounts();
+    const std::lock_guard guard(indexes_mutex_);
+    return *std::find_if(indexes_.begin(), indexes_.end(),
+                         [&](const indexed_accounts& one) { return &one.rows.table() == &now; });
   }
 
   database db_;
-  database::schema_table<std::uint64_t>& accounts_before_;
+  std::mutex indexes_mutex_;
+  std::deque<indexed_accounts> indexes_;
+  accounts_table& accounts_before_;
   database::table<std::uint64_t, entry>& journal_ =
       db_.create_table<std::uint64_t, entry>("journal");
   database::table<std::string, std::uint64_t>& numbers_ =
