@@ -3,11 +3,11 @@
 
     against.py --elidex NEW --other OLD --json FILE [--rounds N] [--only WORD] [--allocator jemalloc]
 
-Each round starts both programs for each row, one after the other, and the next round in the opposite order. The second
-program of a round may find memory that the first one has just freed, which the host has backed already. So two rounds
-have one ratio, the geometric mean of both: what only the order causes cancels. A row's figure is the median of these
-ratios, with its interval (bench/gate/ratios.py). Both programs get the same
-allocator: jemalloc as Debian configures it, or with --allocator jemalloc on huge pages.
+Each round starts both programs in turn for each plan. One start measures all workloads of the plan. The next round
+starts them in the opposite order, because the second program may reuse memory that the first one has freed. Two rounds
+have one ratio, the geometric mean of both, so effects of the order cancel. A row's figure is the median of these
+ratios, with its interval (bench/gate/ratios.py). Both programs use jemalloc as Debian configures it, or with huge pages
+(--allocator jemalloc).
 """
 
 import argparse

@@ -1,8 +1,9 @@
-"""What the gate compares: for each row the rate of a map over that of a peer with one thread, in the same round.
+"""What the gate compares: for each row the rate of a map or a database over that of its yardstick, in the same round.
 
-A row's rate lies in `raw_mops` of the runs, one number for each round, and the i-th numbers of all runs were measured
-seconds apart. So a round has a ratio of its own, which a machine that is slower for a minute does not change. The
-median of these ratios is the row's figure. Its interval needs no assumption about how they are distributed: the true
+The yardstick is a peer with one thread, measured seconds apart from the map. Rows without a peer use the machine's
+speed, from the start of the same round. A row's rate lies in `raw_mops` of the runs, one number for each round. A
+machine that is slow for several rounds changes both rates, so their ratio changes little. The median of these ratios
+is the row's figure. Its interval needs no assumption about how they are distributed: the true
 median lies between the k-th smallest and the k-th largest of n ratios unless fewer than k of them fell on one side of
 it, which is a question of tossing a coin n times (the interval that belongs to the sign test).
 """

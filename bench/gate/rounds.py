@@ -21,7 +21,7 @@ ABSL, ABSL_HASH = "absl+mutex", "absl-hash+mutex"
 
 @dataclass(frozen=True)
 class Plan:
-    """Workloads of one map, and of the peer with one thread: a mutex would only make it slower with more."""
+    """Workloads of one map, and of the peer. The peer has one thread, because more only contend for its mutex."""
     what: str  # a name of shapes.py
     workloads: tuple  # load comes first, what changes the map comes last: so no map is loaded twice
     index: str = "ordered_map"

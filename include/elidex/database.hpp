@@ -391,10 +391,11 @@ class basic_database {
   //
   //   auto& now = db.change_table<account_2>(accounts, db::schema_change().add("country", "FI"));
   //
-  // Until the change is complete, transactions use `from`. Transactions that begin at its end wait
-  // until those that are running have ended. From then on transactions that use `from` throw
-  // schema_mismatch, and find_table() returns the new table. A snapshot that began before reads
-  // `from`, a later one the new table; the other one throws schema_mismatch.
+  // Until the change is complete, transactions use `from`. At its end, new transactions wait for
+  // the running ones. If that takes too long, change_table() lets them begin and tries again later.
+  // From then on transactions that use `from` throw schema_mismatch, and find_table() returns the
+  // new table. A snapshot that began before the end of the change reads `from`. Reading the new
+  // table in it throws schema_mismatch. For later snapshots the opposite holds.
   // With a directory, change_table() writes a checkpoint. After a crash the directory has either
   // the former columns and rows or the new ones. At its next start the program creates the table
   // with the new columns and passes `since`: open() then accepts both.
@@ -402,10 +403,12 @@ class basic_database {
   // The calling thread must not be in a transaction or snapshot. A function of transact() that
   // waits for another transaction to begin delays the end of the change. A second call waits for
   // the first. change_table() returns when all snapshots have ended that began before the change
-  // was complete. After it open() throws, as after a transaction.
+  // was complete. Call open() before change_table(): a later open() throws, as it does after a
+  // transaction.
   // Complexity: O(n log n) for n rows. The memory of the former table's rows is freed at the end,
-  // or later if a thread is reading a map or a table for long. Its index is kept until the database
-  // is destroyed: about 20 bytes for an integer key.
+  // or later if a thread is reading a map or a table for long. The map from keys to rows is kept
+  // until the database is destroyed: about 20 bytes for an integer key. So are the maps of its
+  // indexes.
   // Errors: the table is as before if it throws one of these:
   //   schema_mismatch    `since` does not explain a difference, or `from` was replaced before, or
   //                      its rows are of a type without registered members
@@ -414,7 +417,8 @@ class basic_database {
   //                      of the table is added or dropped
   //   row_too_large, std::out_of_range
   //                      a row or a value of add() does not fit. The message names a row's key.
-  //                      A transaction that writes such a row may throw row_too_large until then
+  //                      Before change_table() throws, a transaction that writes such a row may
+  //                      throw row_too_large
   //   std::system_error  an error of the system during the checkpoint, or the log failed. If the
   //                      directory may have the new columns by then, transactions keep writing
   //                      both tables, and a later change_table() throws std::logic_error
@@ -431,8 +435,8 @@ class basic_database {
     return change<schema_table<typename From::key_type>>(from, std::move(since), without_indexes(),
                                                          columns);
   }
-  // The same two, for a table with indexes. `define` gets the new table before it has rows, makes
-  // an indexed_table of it, adds its indexes, and returns the indexed_table by reference. That must
+  // The same two, for a table with indexes. `define` gets the new table while it is empty, makes an
+  // indexed_table of it, adds its indexes, and returns the indexed_table by reference. That must
   // live as long as the database is used. `define` must not call change_table().
   //
   //   std::optional<elidex::db::indexed_table<...>> by;
@@ -442,15 +446,15 @@ class basic_database {
   //     return *by;
   //   });
   //
-  // An index may have the name of one of the former table's. It takes its place together with the
-  // table. The former table's indexes end with it. As when open() changes columns, an index must
-  // have the values that the index of this name had in the directory: after a crash open() takes
-  // its entries from there. A new function needs another name, and drop_table() for the former one
-  // at the program's next start.
+  // A new index may have the name of an index of the former table, and then replaces it. All
+  // indexes of the former table end together with that table. An index that keeps a name must
+  // compute the same values as before, because after a crash open() keeps the stored entries. For
+  // another function, choose a new name, and call drop_table() with the old name at the next start.
   // Errors: as above, what `define` throws, std::logic_error if it returns an indexed_table of
   // another table, schema_mismatch if an index has the name of another table, and duplicate_key if
-  // two rows have one value of a unique index. Until then, transactions that write one of them may
-  // have thrown duplicate_key. The table and its indexes are as before.
+  // two rows have the same value in a unique index. Before change_table() throws duplicate_key, a
+  // transaction that writes one of the two rows may throw it, too. After the exception the table
+  // and its indexes are as before.
   template <class Row, class From, class Define>
   table<typename From::key_type, Row>& change_table(From& from, db::schema_change since,
                                                     Define&& define) {

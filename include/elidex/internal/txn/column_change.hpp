@@ -1,7 +1,7 @@
 // Changes the columns of a table while transactions run (database::change_table()).
 //
-// Thread-safety: copy_writes() and the functions of pausing, from any thread. The others belong to
-// the thread that changes the table.
+// Thread-safety: any thread may call copy_writes(), holds_back() and wait(). The thread that
+// changes the table calls the others. Guarantees and an example: database::change_table().
 // Errors: those of the transaction and of the conversion (schema_change.hpp), and std::bad_alloc.
 //
 // Implementation notes
@@ -18,24 +18,24 @@
 // Why the tables have the same rows from 2 on: a row is written together with its copy, or copied
 // in a transaction that has read it. If a row changes between the copier's read and its commit, the
 // copier's transaction fails validation and runs again. If a row changes before that read, both
-// tables have the new row. If a row is erased that has no copy yet, the eraser inserts a copy and
-// erases it: below serializable its commit would not detect that the copier inserts one in between.
-// So one of the two transactions fails.
+// tables have the new row. A transaction may erase a row that has no copy yet. It then inserts a
+// copy and erases that copy. Below serializable its commit would otherwise miss a copy that the
+// copier inserts meanwhile. Now both write the same key, so one of them fails.
 //
 // Indexes of the new table are empty tables at 1, and are written through an indexed_table together
-// with its rows. So each row of the new table has its entries from its first copy on. At 3 and 4
-// they and the former table's indexes go the same way as the two tables. A unique index may refuse
-// a row only because another row of the same transaction has not left its value yet. So if a
-// transaction has written several rows, the copies of all are erased before new ones come.
+// with its rows. Steps 3 and 4 treat the indexes like their tables. A transaction may move a unique
+// value from one row to another. So if it has written several rows, all their copies are erased
+// before new ones are inserted.
 //
 // Why a transaction sees one of the tables: no transaction runs at 4. A snapshot that began before
 // 4 may read the former table, and one that began after 4 the new one. The commit group of 4
 // separates the two (table_base::check_snapshot()).
 //
-// Until 3 the directory has the former table, and from 3 on the new one. Between 3 and 4 both are
-// written, so that each is whole. The directory calls the other one "NAME (table NUMBER)" and
-// unfinished. Recovery skips it. A later checkpoint cannot lose the change: the tables change
-// places in the catalog while no checkpoint is being written, and the one of 3 begins after that.
+// Until 3 the directory has the former table, and from 3 on the new one. Between 3 and 4 each
+// commit writes both tables, so both are complete. The catalog lists the one that does not count
+// as "NAME (table NUMBER)", marked unfinished. Recovery skips it. A later checkpoint cannot lose
+// the change: the tables change places in the catalog while no checkpoint is being written, and
+// the one of 3 begins after that.
 #pragma once
 
 #include <algorithm>
@@ -153,8 +153,8 @@ class column_change final : public running_change<Transaction> {
     for (const transaction_context::write& one : transaction_access::context(t).writes()) {
       if (one.of == &from_) changes.push_back({one.row, one.words});
     }
-    // If there are several, all rows go before one comes back: it may have a value of a unique index
-    // that another row had.
+    // If there are several, all copies go before one comes back: it may have a unique value that
+    // another row had.
     const bool one_by_one = changes.size() == 1 || to_.table().indexes() == 0;
     for (const change& one : changes) {
       if (one.words.empty() || !one_by_one) erase_copy(t, key_words<key_type>::of(one.of->key()));

@@ -279,8 +279,8 @@ class table_base {
   virtual record* get_or_create_by_bytes(std::string_view key, std::size_t row_words) = 0;
   // Writes all rows, each as some commit has left it, while other threads commit.
   virtual void write_rows(checkpoint_writer& to) = 0;
-  // Erases some rows of a table that no transaction and no snapshot uses, from the key `next` on, or
-  // from the first one. Returns the bytes of the key at which to continue, or no value at the
+  // Erases some rows of a table that no transaction and no snapshot uses, from the key `next` on,
+  // or from the first one. Returns the bytes of the key at which to continue, or no value at the
   // table's end.
   virtual std::optional<std::string> clear_some(const std::optional<std::string>& next) = 0;
 
