@@ -86,6 +86,27 @@ class StaleIndexes : public ::testing::Test {
   std::string path_;
 };
 
+// Nor can such a program bring the indexes along when it changes the columns.
+TEST_F(StaleIndexes, ColumnsOfTheirTableDoNotChange) {
+  {
+    program first(path_);
+    first.db.transact([&](auto& t) { first.by.upsert(t, 1, guest{"Ada", 36}); });
+    first.db.checkpoint();
+  }
+  {
+    database db;
+    db.open_all(path_);
+    auto& guests = db.find_table<std::uint64_t>("guests");
+    const db::schema more({{.name = "name", .type = db::column_type::text},
+                           {.name = "age", .type = db::column_type::integer},
+                           {.name = "note", .type = db::column_type::text, .nullable = true}});
+    EXPECT_THROW(db.change_table(guests, more), std::logic_error);
+    EXPECT_EQ(db.mark_indexes_stale(guests), 1U);
+  }
+  program next(path_);
+  EXPECT_THAT(next.aged(36), ElementsAre(1));
+}
+
 TEST_F(StaleIndexes, AreMadeAgain) {
   for (const bool with_checkpoint : {false, true}) {
     {

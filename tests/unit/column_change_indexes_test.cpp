@@ -343,6 +343,11 @@ TYPED_TEST(IndexedColumnChange, RefusesWhatItCannotDo) {
     return made.back();
   };
   EXPECT_THROW(change(twice), schema_mismatch);
+  const auto two_tables = [&](auto& next) -> auto& {
+    made.emplace_back(book.db, next).template add_index<std::int64_t>("by y", value_of);
+    return made.emplace_back(book.db, next);
+  };
+  EXPECT_THROW(change(two_tables), std::logic_error);
   // While an index is added.
   std::atomic<int> phase{0};
   std::jthread adder([&] {
@@ -360,6 +365,34 @@ TYPED_TEST(IndexedColumnChange, RefusesWhatItCannotDo) {
   EXPECT_EQ(book.difference(), "");
   book.change();
   EXPECT_EQ(book.difference(), "");
+}
+
+// A name that was dropped, and one of a change that failed, can be used again.
+TYPED_TEST(IndexedColumnChange, NamesCanBeUsedAgain) {
+  tagged_rows<TypeParam> book;
+  book.fill();
+  using indexed = typename tagged_rows<TypeParam>::indexed;
+  std::deque<indexed> made;
+  const auto adds_twice = [&](auto& next) -> auto& {
+    indexed& by = made.emplace_back(book.db, next);
+    by.drop_index(by.template add_index<std::int64_t>("by value", tag_of));
+    by.template add_index<std::int64_t>("by value", value_of);
+    by.template add_index<std::int64_t>("more", value_of);
+    return by;
+  };
+  const auto fails = [&](auto& next) -> auto& {
+    adds_twice(next);
+    throw std::runtime_error("no");
+    return made.back();
+  };
+  auto& rows = book.rows();
+  EXPECT_THROW(book.db.change_table(rows, later_columns, book.to_later(), fails),
+               std::runtime_error);
+  book.now.load()->by->drop_index(
+      book.now.load()->by->template add_index<std::int64_t>("more", value_of));
+  auto& now = book.db.change_table(rows, later_columns, book.to_later(), adds_twice);
+  EXPECT_EQ(made.back().index_count(), 2U);
+  book.db.transact([&](auto& t) { made.back().insert(t, 900, now.make_row().set("amount", 5)); });
 }
 
 TYPED_TEST(IndexedColumnChange, FreesTheFormerEntries) {

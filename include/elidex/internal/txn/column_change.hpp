@@ -111,6 +111,7 @@ class rows_alone {
  public:
   explicit rows_alone(Table& rows) noexcept : rows_(rows) {}
   Table& table() const noexcept { return rows_; }
+  std::size_t index_count() const noexcept { return 0; }
   template <class Transaction>
   void insert(Transaction& t, key_argument key, const row_type& row) const {
     t.insert(rows_, key, row);

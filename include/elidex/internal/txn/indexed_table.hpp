@@ -244,6 +244,8 @@ class indexed_table {
   }
 
   Table& table() const noexcept { return table_; }
+  // Returns how many indexes there are. They may change meanwhile.
+  std::size_t index_count() const noexcept { return list().size(); }
 
   // Returns a copy of the row, or std::nullopt.
   template <class Transaction>
@@ -355,9 +357,9 @@ class indexed_table {
     const bool is_next = index_access::is_next(db_, table_);
     const bool is_new = index_access::is_new(db_);
     dropped_.reserve(dropped_.size() + 1);
-    index_table& entries = is_next  ? index_access::create_next<index_table>(db_, std::move(name))
-                           : is_new ? db_.template create_table<std::string, entry>(std::move(name))
-                                    : unfinished_table(std::move(name));
+    index_table& entries = !is_next && is_new
+                               ? db_.template create_table<std::string, entry>(std::move(name))
+                               : unused_table(std::move(name), is_next);
     const definition what{&entries,
                           [value_of = std::move(value_of)](key_argument key, const row_type& row) {
                             return ordered_key().add(Value(value_of(key, row))).take();
@@ -378,12 +380,17 @@ class indexed_table {
     added.complete.store(true);
     return index_of<Value>(entries);
   }
-  // Returns a new table, or one of this name that is no longer in use.
-  index_table& unfinished_table(std::string name) {
+  // Returns a new table, or one of this name that is no longer in use. It is unfinished, unless it
+  // belongs to a table that is_next().
+  index_table& unused_table(std::string name, bool is_next) {
     const auto found = std::find_if(dropped_.begin(), dropped_.end(),
                                     [&](const index_table* one) { return one->name() == name; });
-    if (found == dropped_.end()) return index_access::create<index_table>(db_, std::move(name));
+    if (found == dropped_.end()) {
+      return is_next ? index_access::create_next<index_table>(db_, std::move(name))
+                     : index_access::create<index_table>(db_, std::move(name));
+    }
     index_table& entries = **found;
+    if (is_next) index_access::set_unfinished(db_, entries, false);
     dropped_.erase(found);
     return entries;
   }
