@@ -153,8 +153,9 @@ struct tagged_rows {
       return std::to_string(there.size()) + " rows, " + std::to_string(found.size()) + " entries";
     return "";
   }
+  // A snapshot, because a transaction that reads all might never commit beside writers.
   std::string difference() {
-    return db.transact([&](auto& t) {
+    return db.read_only([&](auto& t) {
       const view& of = *now.load();
       std::string found = difference(t, of, *of.value, value_of);
       found += difference(t, of, *of.tag, tag_of);
@@ -163,7 +164,7 @@ struct tagged_rows {
   }
   std::size_t count() {
     std::size_t many = 0;
-    db.transact([&](auto& t) {
+    db.read_only([&](auto& t) {
       many = 0;
       t.scan(rows(), all, [&](std::uint64_t, const db::row&) { ++many; });
     });

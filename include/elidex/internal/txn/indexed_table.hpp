@@ -205,10 +205,10 @@ class indexed_table {
   // meanwhile. A program that has the index when it starts calls this before open(). If the
   // directory has rows but not the index, open() makes the index from the rows. open() then throws
   // duplicate_key if two rows have one value of a unique index, and leaves the directory as it was.
-  // Throws std::logic_error at once in a transaction of the calling thread, or after follow(), and
-  // what create_table() throws. It has added nothing then. Otherwise it waits for all running
-  // transactions. If it throws after that, there is no index, but only add_index() of this
-  // indexed_table can use the name:
+  // Throws std::logic_error at once in a transaction of the calling thread, while change_table()
+  // changes the table, or after follow(), and what create_table() throws. It has added nothing
+  // then. Otherwise it waits for all running transactions. If it throws after that, there is no
+  // index, but only add_index() of this indexed_table can use the name:
   //   duplicate_key      two rows have one value of a unique index. Until then, transactions that
   //                      write one of them may have thrown it
   //   std::system_error  the log failed
@@ -227,8 +227,9 @@ class indexed_table {
 
   // Drops an index. Other threads may use the indexed table meanwhile. A later use of the handle
   // throws std::logic_error. add_index() of this indexed_table can use the name again. Waits for
-  // all running transactions. Throws std::logic_error in a transaction of the calling thread, or
-  // for an index of another indexed_table, and std::system_error if the log failed.
+  // all running transactions. Throws std::logic_error in a transaction of the calling thread, while
+  // change_table() changes the table, or for an index of another indexed_table. Throws
+  // std::system_error if the log failed.
   template <class Value>
   void drop_index(index_of<Value> in) {
     index_access::check_may_change(db_, "drop_index()");
