@@ -114,7 +114,8 @@ def parse(words):
     parser.add_argument("--json", required=True, type=Path, help="where the rows go")
     parser.add_argument("--rounds", default=ROUNDS, type=int, help=f"[{ROUNDS}]")
     parser.add_argument("--only", default="", metavar="WORD", help="rows whose index, keys or workload contain WORD")
-    parser.add_argument("--allocator", choices=("debian", "jemalloc"), default="debian", help="of both; debian is jemalloc without huge pages [debian]")
+    parser.add_argument("--allocator", choices=("debian", "jemalloc"), default="debian",
+                        help="of both; debian is jemalloc without huge pages [debian]")
     arguments = parser.parse_args(words)
     if arguments.rounds < 2 * ROUNDS_MIN or arguments.rounds % 2 != 0:
         parser.error(f"--rounds: {arguments.rounds} (expected an even number, at least {2 * ROUNDS_MIN} for an interval)")

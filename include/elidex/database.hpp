@@ -1125,7 +1125,7 @@ class basic_database {
       if (running != nullptr) running->resume();
       // The directory has the new table, or may have it. So both must be written on.
       if (from.is_apart()) throw;
-      next = with_its_indexes(to);
+      if (running == nullptr) next = with_its_indexes(to);
       give_up(next);
       clear(next);
       throw;

@@ -133,6 +133,25 @@ struct tagged_rows {
       by.update(t, a, [&](db::row& one) { one.set("tag", its); });
     }
   }
+  // Writes until `stop`, or an error of the system. Returns how many transactions ended because a
+  // unique value was there.
+  int write_until(const std::atomic<bool>& stop, std::uint64_t seed) {
+    random_numbers random(seed);
+    int refused = 0;
+    while (!stop) {
+      try {
+        view& all_of = *now.load();
+        db.transact([&](auto& t) { write(t, all_of, random); });
+      } catch (const schema_mismatch&) {  // the change is complete
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+      } catch (const duplicate_key&) {
+        ++refused;
+      } catch (const std::system_error&) {
+        break;
+      }
+    }
+    return refused;
+  }
   // What differs between the rows and an index, or "".
   template <class Transaction>
   std::string difference(Transaction& t, const view& of, const index& in,
@@ -223,19 +242,8 @@ TYPED_TEST(IndexedColumnChange, WhileOthersReadAndWrite) {
   std::atomic<bool> stop{false};
   std::vector<std::jthread> threads;
   for (std::uint64_t me = 0; me < 3; ++me) {
-    threads.emplace_back([&, me] {
-      random_numbers random(seed_or(71) + me);
-      while (!stop) {
-        try {
-          auto& view = *book.now.load();
-          book.db.transact([&](auto& t) { book.write(t, view, random); });
-        } catch (const schema_mismatch&) {  // the change is complete
-          std::this_thread::sleep_for(std::chrono::microseconds(100));
-        } catch (const duplicate_key&) {
-          // Of a transaction that has seen two states, and would not have committed.
-        }
-      }
-    });
+    // Some may be refused: they have seen two states, and would not have committed.
+    threads.emplace_back([&, me] { book.write_until(stop, seed_or(71) + me); });
   }
   {
     const stop_at_end ends(stop);
@@ -257,19 +265,7 @@ TYPED_TEST(IndexedColumnChange, RowsExchangeUniqueValues) {
   std::atomic<bool> stop{false};
   std::atomic<int> twice{0};
   {
-    std::jthread writer([&] {
-      random_numbers random(seed_or(75));
-      while (!stop) {
-        try {
-          auto& view = *book.now.load();
-          book.db.transact([&](auto& t) { book.write(t, view, random); });
-        } catch (const schema_mismatch&) {
-          std::this_thread::sleep_for(std::chrono::microseconds(100));
-        } catch (const duplicate_key&) {
-          ++twice;
-        }
-      }
-    });
+    std::jthread writer([&] { twice = book.write_until(stop, seed_or(75)); });
     const stop_at_end ends(stop);
     for (int round = 0; round < repetitions(5); ++round) book.change();
   }
@@ -447,26 +443,13 @@ TYPED_TEST(IndexedColumnChange, APowerFailureLeavesOneEntryForEachRow) {
       disk.change_faults(
           [now = disk.operations(), last](auto& faults) { faults.power_off_at = now + last; });
       std::atomic<bool> stop{false};
-      std::jthread writer([&] {
-        random_numbers drawn(seed_or(74) + last);
-        while (!stop) {
-          try {
-            auto& view = *book.now.load();
-            book.db.transact([&](auto& t) { book.write(t, view, drawn); });
-          } catch (const schema_mismatch&) {
-            std::this_thread::sleep_for(std::chrono::microseconds(100));
-          } catch (const duplicate_key&) {
-          } catch (const std::system_error&) {
-            return;
-          }
-        }
-      });
+      std::jthread writer([&] { book.write_until(stop, seed_or(74) + last); });
+      const stop_at_end ends(stop);
       try {
         book.change();
         survives = true;
       } catch (const std::system_error&) {
       }
-      stop = true;
     }
     faulty_disk after = disk.after_power_failure(random);
     for (int start = 0; start < 2; ++start) {
