@@ -244,6 +244,7 @@ class indexed_table {
     erase_entries(*dropped.entries);
   }
 
+  // Returns the table of the rows.
   Table& table() const noexcept { return table_; }
   // Returns how many indexes there are. They may change meanwhile.
   std::size_t index_count() const noexcept { return list().size(); }
