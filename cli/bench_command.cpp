@@ -269,8 +269,8 @@ void add_bench_command(command_parser& app) {
   command.footer(
       R"(Columns: Mops/s is millions of requests a second, all threads together, the median over the
 rounds. min..max are the slowest and the fastest round. x first is the ratio of medians to the
-first index. p50, p99 and p99.9 are the times of sampled requests (multi-get: of calls).
-bytes/key is the memory that loading took from the allocator, for each key. aborts/op counts
+first index. p50, p99 and p99.9 are the times of sampled requests (multi-get and multi-upsert: of
+calls). bytes/key is the memory that loading took from the allocator, for each key. aborts/op counts
 attempts that a conflict ended, fallback % operations that took their lock.
 Workloads over databases (elidex list): tps is transactions a second. conflicts % is the share of
 attempts that were repeated, of all transactions. lost is the difference between the expected

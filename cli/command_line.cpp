@@ -221,11 +221,12 @@ void add_workload_options(command_parser& command, workload_flags& flags,
       .type_name("A,B")
       .shows_default();
   command
-      .add_option("--workload", flags.workload,
-                  "a|b|c|d|e|f|load|bulk-load|delete|churn|mix:N (N % read, the rest "
-                  "update)|insert-mix:N (N % insert, the rest read)|multi-get:N (N keys with one "
-                  "call); of paper 003: put:THETA|eunomia:THETA and others ('elidex list')" +
-                      more_workloads)
+      .add_option(
+          "--workload", flags.workload,
+          "a|b|c|d|e|f|load|bulk-load|delete|churn|mix:N (N % read, the rest "
+          "update)|insert-mix:N (N % insert, the rest read)|multi-get:N|multi-upsert:N (N keys "
+          "with one call); of paper 003: put:THETA|eunomia:THETA and others ('elidex list')" +
+              more_workloads)
       .type_name("A,B")
       .shows_default();
   command

@@ -13,7 +13,7 @@ import statistics
 from dataclasses import dataclass
 
 # What the peer is asked for in place of what the map is asked for: it has no call for many keys.
-PEERS_WORKLOAD = {"multi-get:16": "c", "multi-get:32": "c", "multi-get:64": "c"}
+PEERS_WORKLOAD = {"multi-get:16": "c", "multi-get:32": "c", "multi-get:64": "c", "multi-upsert:64": "load"}
 CONFIDENCE = 0.95
 
 

@@ -55,7 +55,8 @@ class Plan:
 PLANS = (
     Plan("1M random u64", ("load", "c", "multi-get:32", "a", "e"), threads=(1, 2), peer=ABSL),
     Plan("1M, Zipf 0.99", ("a",), threads=(1, 2), peer=ABSL),
-    Plan("10M random u64", ("load", "c", "multi-get:32", "multi-get:64", "a", "e"), threads=(1, 2), peer=ABSL),
+    Plan("10M random u64", ("load", "c", "multi-get:32", "multi-get:64", "a", "e", "multi-upsert:64"),
+         threads=(1, 2), peer=ABSL),
     Plan("10M, Zipf 0.99", ("a",)),
     Plan("10M, Zipf 0.99 scrambled", ("a",)),
     Plan("10M, Zipf 0.99, 8 threads", ("a",), threads=(8,)),

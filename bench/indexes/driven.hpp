@@ -9,6 +9,8 @@
 //             pair<value, bool> get_or_insert(key, value), which returns the key's value and
 //             whether it inserted the key. driven combines other calls where these are missing
 //             std::size_t read_many(span of keys, sum&), which says how many were there
+//             std::size_t insert_many(span of keys, value), which gives key i the value + i, and
+//             says how many were new
 //             void insert_all(range of pairs of key and value), which ascend, into an empty map
 //             bool erase(key)   std::size_t scan(from, limit, sum&)   std::size_t memory_bytes()
 //                                                                     const
@@ -86,11 +88,7 @@ class driven final : public any_index<Key> {
               upsert(wanted.key, next_value++);
               return 1;
             case request_kind::store:
-              if constexpr (std::same_as<Key, std::uint64_t>) {
-                done = store(stream, stores++, wanted.key, counts);
-              } else {
-                throw std::logic_error("fronts have integer keys");
-              }
+              done = store(stream, stores++, wanted.key, counts);
               break;
             case request_kind::insert_all:
               return insert_all(cursor, wanted.key);
@@ -124,6 +122,9 @@ class driven final : public any_index<Key> {
               break;
             case request_kind::read_many:
               return read_many(cursor, wanted.key, std::min(most, cursor.keys_at_once()), counts);
+            case request_kind::insert_many:
+              return insert_many(cursor, wanted.key, std::min(most, cursor.keys_at_once()),
+                                 next_value, counts);
           }
           counts.misses += done ? 0 : 1;
           return 1;
@@ -153,7 +154,9 @@ class driven final : public any_index<Key> {
 
   // The n-th store of the stream. Returns whether the key was still there the second time.
   bool store(const request_stream<Key>& stream, std::size_t n, key_arg<Key> key,
-             worker_result& counts) {
+             worker_result& counts)
+    requires std::same_as<Key, std::uint64_t>
+  {
     value_room::record& mine = stream.room().nth_record(n);
     const auto address = reinterpret_cast<index_value>(&mine);
     if (get_or_insert(key, address).second) ++counts.added;
@@ -163,6 +166,10 @@ class driven final : public any_index<Key> {
     // relaxed: pairs with no load, because no thread reads this pointer.
     reinterpret_cast<value_room::record*>(at)->value.store(value, std::memory_order_relaxed);
     return !added_again;
+  }
+
+  static bool store(const request_stream<Key>&, std::size_t, key_arg<Key>, worker_result&) {
+    throw std::logic_error("fronts have integer keys");
   }
 
   // `first` and all behind it; says how many.
@@ -180,12 +187,36 @@ class driven final : public any_index<Key> {
     return many;
   }
 
-  // `first` and those behind it, `many` in all; returns that.
-  std::size_t read_many(request_cursor<Key>& cursor, key_arg<Key> first, std::size_t many,
-                        worker_result& counts) {
-    std::array<key_arg<Key>, keys_at_once_max> keys;
+  using several_keys = std::array<key_arg<Key>, keys_at_once_max>;
+
+  // `first` and those behind it, `many` in all.
+  static several_keys next_keys(request_cursor<Key>& cursor, key_arg<Key> first, std::size_t many) {
+    several_keys keys;
     keys[0] = first;
     for (std::size_t i = 1; i < many; ++i) keys[i] = cursor.next().key;
+    return keys;
+  }
+
+  // Returns `many`. Key i gets the value next_value + i.
+  std::size_t insert_many(request_cursor<Key>& cursor, key_arg<Key> first, std::size_t many,
+                          index_value& next_value, worker_result& counts) {
+    const several_keys keys = next_keys(cursor, first, many);
+    std::size_t inserted = 0;
+    if constexpr (requires { map_.insert_many(std::span(keys), next_value); }) {
+      inserted = map_.insert_many(std::span(keys).first(many), next_value);
+    } else {
+      for (std::size_t i = 0; i < many; ++i)
+        inserted += map_.insert(keys[i], next_value + i) ? 1U : 0U;
+    }
+    next_value += many;
+    counts.misses += many - inserted;
+    return many;
+  }
+
+  // Returns `many`.
+  std::size_t read_many(request_cursor<Key>& cursor, key_arg<Key> first, std::size_t many,
+                        worker_result& counts) {
+    const several_keys keys = next_keys(cursor, first, many);
     std::size_t found = 0;
     if constexpr (requires { map_.read_many(std::span(keys), counts.checksum); }) {
       found = map_.read_many(std::span(keys).first(many), counts.checksum);

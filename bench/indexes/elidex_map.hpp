@@ -9,6 +9,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -67,6 +69,14 @@ class elidex_map {
       ++found;
     }
     return found;
+  }
+  // Key i gets the value `first` + i. Returns how many keys were new.
+  std::size_t insert_many(std::span<const key_argument> keys, index_value first)
+    requires requires(Map& map) { map.multi_upsert({}, {}); }
+  {
+    std::array<index_value, keys_at_once_max> values;
+    std::iota(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(keys.size()), first);
+    return map_.multi_upsert(keys, std::span(values).first(keys.size()));
   }
   template <class Range>
   void insert_all(const Range& records)

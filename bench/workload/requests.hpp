@@ -41,6 +41,9 @@ enum class request_kind : std::uint8_t {
   // get of this request's key and of those of the requests behind it, keys_at_once() in all, with
   // one call
   read_many,
+  // this request's key and those of the requests behind it, keys_at_once() in all, which are not
+  // there, with one call
+  insert_many,
   // paper 003's write (workload.hpp): insert the key with a record unless it is there, make a new
   // value, insert the key once more, and store the value into its record
   store,
@@ -74,7 +77,7 @@ class value_room {
   std::shared_ptr<std::vector<std::byte>> values_;
 };
 
-/// The most keys of one read_many.
+/// The most keys of one read_many or insert_many.
 inline constexpr std::size_t keys_at_once_max = 64;
 
 template <class Key>
@@ -116,7 +119,7 @@ class request_stream<std::uint64_t> {
     fn(keys_.data(), keys_.size() * sizeof(std::uint64_t));
     fn(scan_lengths_.data(), scan_lengths_.size() * sizeof(std::uint32_t));
   }
-  /// Of each read_many; the last one may have fewer.
+  /// Of each read_many and insert_many; the last one may have fewer.
   [[nodiscard]] std::size_t keys_at_once() const noexcept { return keys_at_once_; }
   void set_keys_at_once(std::size_t keys) noexcept { keys_at_once_ = keys; }
   /// Of each store.
@@ -167,7 +170,7 @@ class request_stream<std::string> {
     fn(bytes_.data(), bytes_.size());
     fn(scan_lengths_.data(), scan_lengths_.size() * sizeof(std::uint32_t));
   }
-  /// Of each read_many; the last one may have fewer.
+  /// Of each read_many and insert_many; the last one may have fewer.
   [[nodiscard]] std::size_t keys_at_once() const noexcept { return keys_at_once_; }
   void set_keys_at_once(std::size_t keys) noexcept { keys_at_once_ = keys; }
   friend bool operator==(const request_stream&, const request_stream&) = default;

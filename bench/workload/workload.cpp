@@ -45,7 +45,10 @@ request_stream<Key> make_drain_stream(const key_set<Key>& keys, const stream_sha
                                       unsigned thread, unsigned threads) {
   const bool load = shape.what->loads();
   const bool churn = shape.what->kind == workload_kind::churn;
-  const bool in_bulk = shape.what->kind == workload_kind::bulk_load;
+  const request_kind loading =
+      shape.what->kind == workload_kind::bulk_load      ? request_kind::insert_all
+      : shape.what->kind == workload_kind::multi_upsert ? request_kind::insert_many
+                                                        : request_kind::insert;
   const permutation erase_order(keys.size(), seed_for(shape.seed, purpose::erase_order));
   const key_order order = order_of(*shape.what, shape.order);
   const bool interleaved = order == key_order::interleaved;
@@ -57,6 +60,7 @@ request_stream<Key> make_drain_stream(const key_set<Key>& keys, const stream_sha
     return load ? keys.load_rank(position) : static_cast<std::size_t>(erase_order(position));
   };
   request_stream<Key> stream;
+  stream.set_keys_at_once(shape.what->keys_at_once);
   std::size_t key_bytes = 0;
   if constexpr (std::is_same_v<Key, std::string>) {
     for (std::size_t i = begin; i < end; i += step) key_bytes += keys.at(rank_of(i)).size();
@@ -66,7 +70,6 @@ request_stream<Key> make_drain_stream(const key_set<Key>& keys, const stream_sha
   std::uint64_t fresh_keys = 0;
   for (std::size_t i = begin; i < end; i += step) {
     if (churn) stream.append(request_kind::insert, keys.fresh(thread, fresh_keys++, bits));
-    const auto loading = in_bulk ? request_kind::insert_all : request_kind::insert;
     stream.append(load ? loading : request_kind::erase, keys.at(rank_of(i)));
   }
   return stream;
@@ -191,9 +194,18 @@ const workload* find_workload(std::string_view name) {
       [](unsigned n) {
         return "100 % read, " + std::to_string(n) + " keys with one call where the index has one";
       });
+  static const numbered_workloads multi_upserts(
+      "multi-upsert:", 1, keys_at_once_max,
+      {workload_kind::multi_upsert, {}, {}, true, false, false},
+      [](workload& one, unsigned n) { one.keys_at_once = n; },
+      [](unsigned n) {
+        return "insert every key, " + std::to_string(n) +
+               " keys with one call where the index has one";
+      });
   if (const workload* const found = mixes.find(name)) return found;
   if (const workload* const found = insert_mixes.find(name)) return found;
   if (const workload* const found = multi_gets.find(name)) return found;
+  if (const workload* const found = multi_upserts.find(name)) return found;
   if (const workload* const found = find_front_workload(name)) return found;
   const auto found = std::find_if(all_workloads.begin(), all_workloads.end(),
                                   [&](const workload& one) { return one.name == name; });
@@ -204,8 +216,10 @@ std::span<const numbered_kind> numbered_kinds() {
   constexpr std::string_view percent = "N from 0 to 100";
   constexpr std::string_view of_fronts =
       "THETA from 0 to 1.2, READS from 0 to 1, BYTES from 1 to 4096";
-  static constexpr std::array<numbered_kind, 9> all{{
+  static constexpr std::array<numbered_kind, 10> all{{
       {"multi-get:N", "N from 1 to 64", "100 % read, N keys with one call where the index has one"},
+      {"multi-upsert:N", "N from 1 to 64",
+       "insert every key, N keys with one call where the index has one"},
       {"mix:N", percent, "N % read, the rest update"},
       {"insert-mix:N", percent, "N % insert, the rest read"},
       {"put:THETA", "THETA from 0 to 1.2",

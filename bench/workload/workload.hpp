@@ -14,6 +14,8 @@
 //          as large as it was
 //   bulk-load  the same in ascending order, with one call; an index without such a call inserts one
 //              key after the other
+//   multi-upsert:N   as load, N (from 1 to 64) keys with one call. The latency is that of a call.
+//                    An index without such a call inserts one key after the other.
 //   mix:N N % read, the rest update, N from 0 to 100
 //   insert-mix:N   N % insert of keys that are not there, the rest read: the mixes of paper 001,
 //                  whose even keys are looked for and
@@ -93,6 +95,7 @@ enum class workload_kind : std::uint8_t {
   mix,
   insert_mix,
   multi_get,
+  multi_upsert,
   put,
   fronts
 };
@@ -122,7 +125,7 @@ struct workload {
   bool erases;
   bool scans;
   unsigned read_percent = 0;  // of mix:N and insert-mix:N
-  unsigned keys_at_once = 1;  // of multi-get
+  unsigned keys_at_once = 1;  // of multi-get and multi-upsert
   front_shape fronts = {};    // of eunomia:THETA; of put:THETA its theta alone
   // Of a workload that brings its own distribution.
   std::string_view own_distribution = {};
@@ -143,20 +146,21 @@ struct workload {
            kind == workload_kind::mix || kind == workload_kind::put ||
            kind == workload_kind::fronts;
   }
-  /// Visits every key of the key set.
-  [[nodiscard]] bool visits_all_keys() const noexcept {
-    return kind == workload_kind::load || kind == workload_kind::bulk_load || erases;
+  [[nodiscard]] bool loads_all_keys() const noexcept {
+    return kind == workload_kind::load || kind == workload_kind::bulk_load ||
+           kind == workload_kind::multi_upsert;
   }
+  /// Visits every key of the key set.
+  [[nodiscard]] bool visits_all_keys() const noexcept { return loads_all_keys() || erases; }
   /// Begins with an empty map (eunomia-grown: with the keys of make_grown_stream()).
   [[nodiscard]] bool loads() const noexcept {
-    return kind == workload_kind::load || kind == workload_kind::bulk_load ||
-           kind == workload_kind::put || kind == workload_kind::fronts;
+    return loads_all_keys() || kind == workload_kind::put || kind == workload_kind::fronts;
   }
 };
 
 [[nodiscard]] std::span<const workload> workloads();
 /// Also the kinds with numbers in their names, which workloads() leaves out: mix:N, insert-mix:N,
-/// multi-get:N, put:THETA and eunomia:THETA[:READS[:BYTES]].
+/// multi-get:N, multi-upsert:N, put:THETA and eunomia:THETA[:READS[:BYTES]].
 [[nodiscard]] const workload* find_workload(std::string_view name);
 
 struct numbered_kind {

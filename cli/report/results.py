@@ -43,7 +43,8 @@ WORKLOADS = {
     "smallbank:h-store": "H-Store's mix",
 }
 # Families whose names end in a number.
-NUMBERED = {"multi-get": "read {} keys with one call", "mix": "{} % read, the rest update",
+NUMBERED = {"multi-get": "read {} keys with one call",
+            "multi-upsert": "insert every key, {} keys with one call", "mix": "{} % read, the rest update",
             "insert-mix": "{} % insert, the rest read"}
 
 # Settings of a run besides workload and dist. Runs with different settings never share a row. A

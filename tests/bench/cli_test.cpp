@@ -411,7 +411,7 @@ TEST_F(elidex_tool, lists_and_diagnoses) {
   }
   const auto document = nlohmann::json::parse(run("list --json -").out);
   EXPECT_GE(document.at("indexes").size(), 14U);
-  EXPECT_EQ(document.at("workloads").size(), 27U);
+  EXPECT_EQ(document.at("workloads").size(), 28U);
 
   EXPECT_EQ(run("doctor").status, 0);
   EXPECT_EQ(nlohmann::json::parse(run("doctor --json -").out).at("schema"), 1);

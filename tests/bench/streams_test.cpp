@@ -246,6 +246,7 @@ TEST(streams, hold_the_workload_s_mixture) {
       {"mix:20", {{request_kind::read, 0.2}, {request_kind::put, 0.8}}},
       {"mix:100", {{request_kind::read, 1.0}}},
       {"multi-get", {{request_kind::read_many, 1.0}}},
+      {"multi-upsert:16", {{request_kind::insert_many, 1.0}}},
       {"bulk-load", {{request_kind::insert_all, 1.0}}},
   };
   for (const auto& [what, mixture] : mixtures) {

@@ -19,6 +19,7 @@
 #include "support/samples.hpp"
 #include "support/spread_threads.hpp"
 #include "support/strings_as_integers.hpp"
+#include "support/thread_sanitizer.hpp"
 
 namespace elidex::testing {
 
@@ -359,7 +360,7 @@ TEST(MapInvariants, InsertsIntoOtherBucketsAreNotLost) {
     EXPECT_EQ(lost_inserts<buckets_with<bucket_rules>>(seed), 0u);
 }
 TEST(MapInvariantsCanary, OtherBucketsThatStayUnlockedAreFound) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(ELIDEX_THREAD_SANITIZER)
   GTEST_SKIP() << "the canary is a race";
 #endif
   u64 lost = 0;
@@ -368,7 +369,7 @@ TEST(MapInvariantsCanary, OtherBucketsThatStayUnlockedAreFound) {
   EXPECT_NE(lost, 0u);
 }
 TEST(MapInvariantsCanary, ValuesThatMoveUnlockedAreFound) {
-#if defined(__SANITIZE_THREAD__)
+#if defined(ELIDEX_THREAD_SANITIZER)
   GTEST_SKIP() << "the canary is a race";
 #endif
   const auto lost_by = [](auto run) {

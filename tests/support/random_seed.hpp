@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <random>
 
+#include "support/thread_sanitizer.hpp"
+
 namespace elidex::testing {
 
 inline std::uint64_t seed_or(std::uint64_t usual) {
@@ -23,12 +25,22 @@ inline int effort() {
 inline int repetitions(int natively) {
 #if defined(ELIDEX_SIMULATED)
   constexpr int share = 20;
-#elif defined(__SANITIZE_THREAD__)
+#elif defined(ELIDEX_THREAD_SANITIZER)
   constexpr int share = 2;
 #else
   constexpr int share = 1;
 #endif
   return natively * effort() / share;
+}
+
+// How far apart the points lie that a test tries, of all points of a run. Further where each takes
+// longer.
+inline constexpr std::uint64_t spacing(std::uint64_t natively) {
+#if defined(ELIDEX_THREAD_SANITIZER)
+  return 4 * natively;
+#else
+  return natively;
+#endif
 }
 
 class random_numbers {

@@ -434,7 +434,7 @@ TYPED_TEST(IndexedColumnChange, StaysInTheDirectory) {
 TYPED_TEST(IndexedColumnChange, APowerFailureLeavesOneEntryForEachRow) {
   random_numbers random(seed_or(73));
   bool survives = false;
-  for (std::uint64_t last = 0; !survives; last += 1 + random.below(6)) {
+  for (std::uint64_t last = 0; !survives; last += 1 + random.below(spacing(6))) {
     faulty_disk disk;
     {
       tagged_rows<TypeParam> book;

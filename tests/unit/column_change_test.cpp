@@ -655,7 +655,7 @@ TYPED_TEST(ColumnChange, APowerFailureLeavesEveryCommittedRow) {
   random_numbers random(seed_or(63));
   bool survives = false;
   std::array<int, 2> found{};  // with the former columns, with the new ones
-  for (std::uint64_t last = 0; !survives; last += 1 + random.below(4)) {
+  for (std::uint64_t last = 0; !survives; last += 1 + random.below(spacing(4))) {
     faulty_disk disk;
     std::map<std::uint64_t, std::int64_t> known;  // that were reported durable
     std::optional<std::uint64_t> tried;

@@ -21,15 +21,7 @@
 #  include "support/databases.hpp"
 #  include "support/emulator.hpp"
 #  include "support/forked_child.hpp"
-
-// ThreadSanitizer ends a child of a process with threads that starts a thread.
-#  if defined(__SANITIZE_THREAD__)
-#    define ELIDEX_THREAD_SANITIZER 1
-#  elif defined(__has_feature)
-#    if __has_feature(thread_sanitizer)
-#      define ELIDEX_THREAD_SANITIZER 1
-#    endif
-#  endif
+#  include "support/thread_sanitizer.hpp"
 
 namespace elidex::testing {
 
@@ -187,7 +179,7 @@ TEST(ForkedChild, UsesMapsWhoseThreadsAreBetweenCalls) {
   });
 }
 
-#  if !defined(ELIDEX_THREAD_SANITIZER)
+#  if !defined(ELIDEX_THREAD_SANITIZER)  // ends a forked child that starts a thread
 // QEMU 7.2 fails an assertion of its own, in a program without elidex too.
 constexpr const char* no_threads_in_child = "QEMU aborts if a forked child starts a thread";
 

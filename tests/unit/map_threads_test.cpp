@@ -22,6 +22,7 @@
 #  include "elidex/ordered_map.hpp"
 #  include "support/emulator.hpp"
 #  include "support/forked_child.hpp"
+#  include "support/thread_sanitizer.hpp"
 
 namespace elidex::testing {
 
@@ -75,7 +76,7 @@ void run_many_threads(u64 total, u64 alive, const Work& work) {
   }
 }
 
-#  if defined(__SANITIZE_THREAD__)
+#  if defined(ELIDEX_THREAD_SANITIZER)
 constexpr u64 many_threads = 1'000;
 #  else
 constexpr u64 many_threads = 10'000;
@@ -112,7 +113,7 @@ TEST(MapThreadsCanary, ThreadsThatStayHaveRecordsOfTheirOwn) {
 }
 
 TEST(MapThreads, SixHundredAtOnce) {
-#  if defined(__SANITIZE_THREAD__)
+#  if defined(ELIDEX_THREAD_SANITIZER)
   constexpr u64 threads = 150;
 #  else
   constexpr u64 threads = 600;

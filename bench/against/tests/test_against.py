@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import against
 
 FAKE = """#!/bin/sh
-echo '{"commit": "abc", "machine": {}, "runs": [{"workload": "e", "mops": %s}]}'
+echo '{"commit": "abc", "machine": {}, "runs": [{"workload": "%s", "mops": %s}]}'
 """
 
 
@@ -21,16 +21,17 @@ class Against(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.directory = Path(directory.name)
 
-    def program(self, name, mops):
+    def program(self, name, mops, workload="e"):
         path = self.directory / name
-        path.write_text(FAKE % mops)
+        path.write_text(FAKE % (workload, mops))
         path.chmod(0o755)
         return path
 
-    def run_with(self, *more):
+    def run_with(self, *more, only="scans of 100", workloads=("e", "e")):
         said = io.StringIO()
-        words = ["--elidex", str(self.program("new", 3)), "--other", str(self.program("old", 2)), "--other-commit", "def",
-                 "--json", str(self.directory / "out.json"), "--only", "scans of 100", *more]
+        programs = [str(self.program(*one)) for one in zip(("new", "old"), (3, 2), workloads)]
+        words = ["--elidex", programs[0], "--other", programs[1], "--other-commit", "def",
+                 "--json", str(self.directory / "out.json"), "--only", only, *more]
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             status = against.main(words)
         return status, said.getvalue()
@@ -48,14 +49,20 @@ class Against(unittest.TestCase):
         calls = self.directory / "calls"
         for name, mops in (("new", 3), ("old", 2)):  # the second of two calls is twice as fast
             counting = f"#!/bin/sh\necho >> {calls}\ntwice=$(( 2 - $(wc -l < {calls}) % 2 ))"
-            text = FAKE % f"'$(( {mops} * twice ))'"
+            text = FAKE % ("e", f"'$(( {mops} * twice ))'")
             self.program(name, mops).write_text(text.replace("#!/bin/sh", counting))
-        self.program = lambda name, mops: self.directory / name
+        self.program = lambda name, mops, workload: self.directory / name
         status, said = self.run_with()
         self.assertEqual(status, 0, said)
         content = json.loads((self.directory / "out.json").read_text())
         self.assertEqual([round(row["ratio"], 9) for row in content["rows"]], [1.5, 1.5])
         self.assertEqual(set(content["rows"][0]["raw_mops"]), {3, 6})
+
+    def test_the_other_build_loads_key_by_key(self):
+        status, said = self.run_with(only="multi-upsert", workloads=("multi-upsert:64", "load"))
+        self.assertEqual(status, 0, said)
+        row, = json.loads((self.directory / "out.json").read_text())["rows"]
+        self.assertEqual((row["workload"], round(row["ratio"], 9)), ("multi-upsert:64", 1.5))
 
     def test_a_program_that_fails_ends_it_in_one_line(self):
         self.program("old", 0)
@@ -69,7 +76,8 @@ class Against(unittest.TestCase):
 
     def test_every_plan_is_a_command_that_loads_first(self):
         for plan in against.PLANS:
-            self.assertEqual(plan.command()[:2], ["--index", plan.index])
+            self.assertEqual(plan.command("new")[:2], ["--index", plan.index])
+            self.assertNotIn("multi-upsert", " ".join(plan.command("old")))
             self.assertTrue(all(goal > 1 for goal in plan.goals.values()))
 
 

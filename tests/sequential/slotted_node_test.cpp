@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <iterator>
@@ -12,7 +11,6 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace elidex::testing {
@@ -286,59 +284,6 @@ TEST(SlottedNode, ReadersOfRandomBitsStayInside) {
     }
     static_cast<void>(node->words_behind(5, 0, 48));
   }
-}
-
-// A reader beside a writer that compacts: it reads some bytes, and never leaves the node. What it
-// validates is a key that was there.
-TEST(SlottedNode, ReadersBesideCompactionsSeeKeys) {
-  slotted_node<inner_layout, true> node;
-  version_lock lock;
-  std::atomic<unsigned> count{0};
-  std::atomic<bool> done{false};
-  const std::string shared = "https://www.gardener.org/";
-  const auto key_at = [&](std::uint64_t n) { return shared + std::string(n % 23, 'x') + 'z'; };
-  std::atomic<std::uint64_t> seen_keys{0};
-  std::thread reader([&] {
-    for (std::uint64_t n = 0; !done.load(); ++n) {
-      const auto seen = lock.read();
-      const unsigned many = count.load();
-      unsigned rank = 0;
-      bool exact = false;
-      const auto valid = [&] { return lock.validate(seen); };
-      const bool whole =
-          node.rank<false>(many, codec::search_key_of(key_at(n)), valid, rank, exact);
-      const slotted_key key = node.key(rank < many ? rank : 0);
-      if (!whole || !valid() || !exact) continue;
-      EXPECT_EQ(key.view(), key_at(n));
-      seen_keys.fetch_add(1);
-    }
-  });
-  std::mt19937_64 random(1);
-  std::map<std::string, int> expected;
-  for (int i = 0; i < 20'000 || (seen_keys.load() == 0 && i < 2'000'000); ++i) {
-    const std::string key = key_at(random());
-    const auto at = expected.lower_bound(key);
-    const auto rank = static_cast<unsigned>(std::distance(expected.begin(), at));
-    static_cast<void>(lock.lock());
-    const unsigned before = count.load();
-    if (at != expected.end() && at->first == key) {
-      node.erase(before, rank, rank + 1);
-      expected.erase(at);
-      count.store(before - 1);
-    } else {
-      node.insert(before, rank, codec::search_key_of(key), nullptr, {1});
-      expected.emplace(key, 1);
-      count.store(before + 1);
-    }
-    if (i % 64 == 0) {
-      node.set_prefix(count.load(), codec::search_key_of(shared),
-                      static_cast<unsigned>(random() % (shared.size() + 1)));
-    }
-    lock.unlock();
-  }
-  done.store(true);
-  reader.join();
-  EXPECT_GT(seen_keys.load(), 0u);
 }
 
 }  // namespace

@@ -5,13 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "elidex/internal/sync/spin_locks.hpp"
@@ -250,45 +248,6 @@ TYPED_TEST(RandomBuckets, HoldAsManyAsPromised) {
     }
     ASSERT_EQ(difference(buckets, model), "");
   }
-}
-
-// --- readers beside a writer ---
-
-// A reader that validates sees the value of the key that it wanted, or rightly nothing.
-TEST(HashedBuckets, ReadersThatValidateSeeWholeRecords) {
-  using bucket = hashed_bucket<u64, u64, optimistic>;
-  bucket one;
-  constexpr std::array<u64, 4> keys{7, 1ULL << 50U, 1ULL << 57U, ~u64{0} - 3};
-  one.insert(keys[0], keys[0]);  // stays
-  std::atomic<bool> done = false;
-  std::thread writer([&] {
-    std::mt19937_64 random(5);
-    for (int i = 0; i < 200'000; ++i) {
-      const u64 k = keys[1 + random() % 3];
-      one.lock.lock();
-      if (const unsigned slot = one.find(k); slot != no_slot) {
-        one.erase(slot);
-      } else {
-        one.insert(k, k);
-      }
-      one.lock.unlock();
-    }
-    done = true;
-  });
-  u64 seen = 0;
-  bool all_right = true;
-  while (!done || seen == 0) {
-    for (const u64 k : keys) {
-      const auto version = one.lock.read();
-      const unsigned slot = one.find(k);
-      const u64 value = slot == no_slot ? 0 : one.value(slot);
-      if (!one.lock.validate(version)) continue;
-      ++seen;
-      all_right &= slot == no_slot ? k != keys[0] : value == k;
-    }
-  }
-  writer.join();
-  EXPECT_TRUE(all_right);
 }
 
 // --- shapes ---
