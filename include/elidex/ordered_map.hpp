@@ -266,10 +266,11 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   std::size_t bulk_load(Range&& sorted);
 
   // Obtains memory for the nodes of `many` keys in all, and lets the system back it with pages.
-  // Until the map has about so many keys, insertions then wait for neither. It does not obtain
-  // memory for strings, or for values that are objects on the heap. The memory stays with the map
-  // until clear() or destruction. Other threads may use the map during the call. Throws
-  // std::bad_alloc if memory runs out or the map's options permit less. The keys stay as they are.
+  // Until the map has about so many keys, insertions then wait for neither. Random keys of a map
+  // with less than some million keys need up to a quarter more memory. It does not obtain memory
+  // for strings, or for values that are objects on the heap. The memory stays with the map until
+  // clear() or destruction. Other threads may use the map during the call. Throws std::bad_alloc if
+  // memory runs out or the map's options permit less. The keys stay as they are.
   void reserve(std::size_t many) { this->table().reserve(many); }
 
   class cursor_type;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -54,6 +55,29 @@ struct operation {
     change(next);
     steps.push_back(std::move(next));
     return *this;
+  }
+  // Changes that may come in any order, except for those of one key.
+  struct change_of_key {
+    u64 key;
+    std::optional<u64> value;
+  };
+  void steps_in_any_order(std::span<const change_of_key> changes) {
+    const content first = steps.back();
+    for (unsigned done = 1; done < 1U << changes.size(); ++done) {
+      content next = first;
+      bool keeps_order = true;
+      for (std::size_t i = 0; i < changes.size(); ++i) {
+        if ((done >> i & 1U) == 0) {
+          for (std::size_t later = i + 1; later < changes.size(); ++later)
+            keeps_order &= changes[later].key != changes[i].key || (done >> later & 1U) == 0;
+        } else if (changes[i].value) {
+          next[changes[i].key] = *changes[i].value;
+        } else {
+          next.erase(changes[i].key);
+        }
+      }
+      if (keeps_order) steps.push_back(std::move(next));
+    }
   }
 };
 
@@ -210,7 +234,7 @@ class operations {
     if (value % 4 == 0) {
       op.name = "multi_erase";
       op.run = [=, this] { map_.multi_erase(all_keys); };
-      for (const u64 one : all_keys) op.step([=](content& c) { c.erase(one); });
+      steps_of_batch(op, all_keys, [](std::size_t) { return std::optional<u64>(); });
       return;
     }
     if constexpr (requires { map_.erase_between(key, key, true); }) {
@@ -221,10 +245,23 @@ class operations {
       op.name = "multi_upsert";
       const std::array<u64, 5> values{1, 2, 3, value, 5};
       op.run = [=, this] { map_.multi_upsert(all_keys, values); };
-      for (std::size_t i = 0; i < values.size(); ++i)
-        op.step([=](content& c) { c[all_keys[i]] = values[i]; });
+      steps_of_batch(op, all_keys, [&](std::size_t i) { return std::optional(values[i]); });
     } else {
       look_up(op, key);
+    }
+  }
+  static void steps_of_batch(operation& op, std::span<const u64> all_keys, const auto& value_of) {
+    std::vector<operation::change_of_key> changes;
+    for (std::size_t i = 0; i < all_keys.size(); ++i) changes.push_back({all_keys[i], value_of(i)});
+    if (std::is_same_v<Map, face_as_integers<ordered_map<u64, u64>>>) {
+      op.steps_in_any_order(changes);
+      return;
+    }
+    for (const auto& one : changes) {
+      op.step([&](content& c) {
+        if (one.value) c[one.key] = *one.value;
+        if (!one.value) c.erase(one.key);
+      });
     }
   }
   void erase_between(operation& op, u64 key, bool descends) {

@@ -121,6 +121,51 @@ std::string multi_get_difference(const Map& map, const std::map<Key, Value>& exp
   return "";
 }
 
+// Whether a map changes several keys with one call.
+template <class Map>
+concept changes_together = requires(Map& map, std::span<const typename Map::key_type> keys,
+                                    std::span<const typename Map::mapped_type> values) {
+  map.multi_upsert(keys, values);
+  map.multi_erase(keys);
+};
+
+// Changes keys anywhere or side by side, some of them twice.
+template <class Map, class Key, class Value>
+std::string batch_difference(Map& map, std::map<Key, Value>& expected, std::uint64_t keys,
+                             random_numbers& random) {
+  std::vector<Key> wanted(random.below(50));
+  const std::uint64_t range = random.below(2) == 0 ? keys : std::min<std::uint64_t>(keys, 30);
+  const std::uint64_t first = random.below(keys - range + 1);
+  for (Key& key : wanted) key = sample<Key>::of(first + random.below(range));
+  std::size_t counted = 0;
+  if (random.below(2) == 0) {
+    for (const Key& key : wanted) counted += expected.erase(key);
+    return map.multi_erase(std::span<const Key>(wanted)) == counted ? "" : "multi_erase";
+  }
+  std::vector<Value> given;
+  for (const Key& key : wanted) {
+    given.push_back(sample<Value>::of(random.below(1'000'000)));
+    counted += expected.insert_or_assign(key, given.back()).second ? 1U : 0U;
+  }
+  return map.multi_upsert(std::span<const Key>(wanted), std::span<const Value>(given)) == counted
+             ? ""
+             : "multi_upsert";
+}
+
+// By functions that take several keys, where the map has them.
+template <class Map, class Key, class Value>
+std::string several_keys_difference(Map& map, std::map<Key, Value>& expected, std::uint64_t keys,
+                                    random_numbers& random) {
+  std::string what;
+  if constexpr (requires { map.multi_get({}, {}); }) {
+    what = multi_get_difference(map, expected, keys, random);
+  }
+  if constexpr (changes_together<Map>) {
+    if (what.empty()) what = batch_difference(map, expected, keys, random);
+  }
+  return what;
+}
+
 // Whether a map makes values only where it has none.
 template <class Map>
 concept has_get_or_insert = requires(Map& map, typename Map::key_argument key) {
@@ -207,9 +252,7 @@ std::string first_difference(Map& map, const model_run& run) {
         break;
       case 6:
         if constexpr (has_cursors<Map>) what = walk_difference(map, expected, key, random);
-        if constexpr (requires { map.multi_get({}, {}); }) {
-          if (what.empty()) what = multi_get_difference(map, expected, run.keys, random);
-        }
+        if (what.empty()) what = several_keys_difference(map, expected, run.keys, random);
         break;
       default:
         if (map.erase(key) != present) what = "erase";

@@ -277,10 +277,13 @@ class map_face {
 
   // --- many keys ---
 
-  // Calls upsert(keys[i], values[i]) for each i in order. Returns the number of added keys. Each
-  // call is atomic; the whole is not. In a hash_map the calls share the waiting for memory. With
-  // the same key twice, the last value stays. Throws std::invalid_argument, before any change, if
-  // there are not as many values as keys. After another exception the changes made so far stay.
+  // Calls upsert(keys[i], values[i]) for each i. Returns the number of added keys. Each call is
+  // atomic; the whole is not. With the same key twice, the last value stays. Throws
+  // std::invalid_argument, before any change, if there are not as many values as keys. After
+  // another exception the changes made so far stay. The calls share the waiting for memory in a
+  // hash_map, and in an ordered_map from integers to plain values if the keys and the values lie in
+  // arrays or vectors of just these types. Such an ordered_map may change different keys in another
+  // order. Other maps change the keys in order.
   template <std::ranges::forward_range Keys, std::ranges::forward_range Values>
   std::size_t multi_upsert(Keys&& wanted, Values&& given) {
     static_assert(values::can_be_copied, "multi_upsert() copies the values: use upsert()");
@@ -290,6 +293,10 @@ class map_face {
                   "the range has no values of the map");
     if (std::ranges::distance(given) != std::ranges::distance(wanted))
       throw std::invalid_argument("elidex: multi_upsert: as many values as keys expected");
+    if constexpr (lie_in_an_array<Keys, key_item> && lie_in_an_array<Values, Value> &&
+                  changes_together) {
+      return table().multi_upsert(std::span<const key_item>(wanted), std::span<const Value>(given));
+    }
     std::size_t added = 0;
     auto value = std::ranges::begin(given);
     prefetched(wanted, [&](auto&& key) {
@@ -299,12 +306,16 @@ class map_face {
     });
     return added;
   }
-  // Calls erase() for each key in order. Returns the number of removed keys. Each call is atomic;
-  // the whole is not. In a hash_map the calls share the waiting for memory.
+  // Calls erase() for each key. Returns the number of removed keys. Each call is atomic; the whole
+  // is not. Order, and waiting for memory: as for multi_upsert().
   template <std::ranges::input_range Keys>
   std::size_t multi_erase(Keys&& wanted) {
     static_assert(std::convertible_to<std::ranges::range_reference_t<Keys>, key_argument>,
                   "the range has no keys of the map");
+    if constexpr (lie_in_an_array<Keys, key_item> && changes_together) {
+      Table* const made = table_.if_made();
+      return made == nullptr ? 0 : made->multi_erase(std::span<const key_item>(wanted));
+    }
     std::size_t erased = 0;
     prefetched(wanted,
                [&](auto&& key) { erased += erase(static_cast<key_argument>(key)) ? 1U : 0U; });
@@ -359,6 +370,22 @@ class map_face {
     check(code.get());
     return decltype(fn(*table_.if_made(), code.get())){};
   }
+  template <class Range, class Item>
+  static constexpr bool lie_in_an_array =
+      std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
+      std::same_as<std::ranges::range_value_t<Range>, Item>;
+  // Whether the table can change several keys in one call.
+  static constexpr bool changes_together = [] {
+    if constexpr (values::is_same && passes_keys) {
+      return requires(Table& t, std::span<const key_item> some_keys,
+                      std::span<const Value> some_values) {
+        t.multi_upsert(some_keys, some_values);
+        t.multi_erase(some_keys);
+      };
+    } else {
+      return false;
+    }
+  }();
   // Calls fn(key) for each key in order. A table that has prefetch() is told of each key some calls
   // before its turn.
   template <class Keys, class Fn>

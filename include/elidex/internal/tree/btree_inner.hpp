@@ -24,6 +24,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -508,14 +509,32 @@ class btree_inner {
   // for a node's memory, others search their nodes.
   //   key_at(i)                            returns the i-th search key
   //   read(i, search_key, position, slot)  looks into the leaf (in `slot` first, unless it is
-  //                                        no_slot) and returns whether it has found an answer
+  //                                        no_slot) and returns whether it has found an answer. It
+  //                                        may change the leaf
   //   otherwise(i)                         is called for look-ups without an answer, when nothing
   //                                        is pinned
-  template <class KeyAt, class Read, class Otherwise>
+  // An integer key that occurs twice is answered in the order of its occurrences.
+  // Changes: the leaf is prefetched for a change.
+  template <bool Changes = false, class KeyAt, class Read, class Otherwise>
   void look_up_together(std::size_t many, KeyAt&& key_at, Read&& read, Otherwise&& otherwise) const;
+  // For a full leaf, which may give records to a sibling.
+  static void prefetch_siblings(const position& p) noexcept {
+    if (p.parent == nullptr) return;
+    if (p.index < p.parent->count())
+      prefetch_bytes_for_later<sizeof(leaf)>(p.parent->child(p.index + 1));
+    if (p.index > 0) prefetch_bytes_for_later<sizeof(leaf)>(p.parent->child(p.index - 1));
+  }
   // The size of a group. Measured (docs/PERFORMANCE.md).
   static constexpr unsigned look_ups_at_once = 16;
   using few_keys = std::uint32_t;  // a bit for each
+  // Whether one of these keys is `key`.
+  static bool is_among(std::span<const search_key> all, few_keys which,
+                       const search_key& key) noexcept {
+    for (; which != 0; which &= which - 1) {
+      if (all[static_cast<unsigned>(std::countr_zero(which))] == key) return true;
+    }
+    return false;
+  }
   static_assert(look_ups_at_once < 32);
   few_keys descend_to_leaves(std::span<const search_key> wanted,
                              position* positions) const noexcept;
@@ -771,7 +790,7 @@ auto btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::descend_to_leaves(
 }
 
 template <class Key, class Sync, class Shape, class Leaf, bool DefersReclamation>
-template <class KeyAt, class Read, class Otherwise>
+template <bool Changes, class KeyAt, class Read, class Otherwise>
 void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::look_up_together(
     std::size_t many, KeyAt&& key_at, Read&& read, Otherwise&& otherwise) const {
   for (std::size_t first = 0; first < many; first += look_ups_at_once) {
@@ -792,11 +811,17 @@ void btree_inner<Key, Sync, Shape, Leaf, DefersReclamation>::look_up_together(
         if (!enter_leaf_for(search_keys[i], p)) {
           arrived &= ~(few_keys{1} << i);
         } else {
+          if constexpr (Changes) p.as_leaf().approach_free_slot();
           slots[i] = p.as_leaf().approach(search_keys[i]);
         }
       }
       for (unsigned i = 0; i < together; ++i) {
         if ((arrived >> i & 1U) == 0) continue;
+        if constexpr (std::integral<search_key>) {
+          const few_keys without_answer = ~answered & ((few_keys{1} << i) - 1);
+          if (without_answer != 0 && is_among(search_keys, without_answer, search_keys[i]))
+            continue;
+        }
         if (read(first + i, search_keys[i], positions[i], slots[i])) answered |= few_keys{1} << i;
       }
     }

@@ -106,6 +106,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -237,6 +238,12 @@ class fixed_key_btree
   // Adds `key`, or overwrites its value. Returns whether it added the key.
   bool upsert(Key key, const Value& value) { return insert_or_overwrite(key, value, true); }
 
+  // Calls upsert(wanted[i], given[i]) for each i. `given` is as long as `wanted`. Returns how many
+  // keys it added. Each call is atomic. Calls for different keys take effect in any order. Where
+  // readers race, the calls wait for memory together, as in multi_get(). After std::bad_alloc some
+  // of the calls have taken effect.
+  std::size_t multi_upsert(std::span<const Key> wanted, std::span<const Value> given);
+
   // Returns the value of `key` and whether it added the key. If the key is absent, adds it with the
   // value that make() returns. The whole is one atomic step. make() must not use the tree, and
   // should be short: other operations on the leaf wait for it. It may run more than once when
@@ -282,6 +289,10 @@ class fixed_key_btree
 
   // Removes `key`. Returns whether the key was present.
   bool erase(Key key);
+
+  // Calls erase() for each key, in any order. Returns how many keys it removed. Waits for memory as
+  // multi_upsert() does.
+  std::size_t multi_erase(std::span<const Key> wanted);
 
   // Calls fn(value) for a copy of the value of `key`. Returns whether the key is present.
   template <class Fn>
@@ -455,6 +466,16 @@ class fixed_key_btree
   // Sets p in place: a copy would read with one vector load what was stored just before in parts,
   // and wait for the stores.
   static void refer_to(const position& at, Key key, leaf_ref& p) noexcept;
+
+  bool remembers_leaf_of([[maybe_unused]] Key key) const noexcept {
+    if constexpr (has_leaf_hints) {
+      return remembered::of_this_thread(id_).is_for(id_, key);
+    } else {
+      return false;
+    }
+  }
+  template <class Change, class Otherwise>
+  void change_together(std::span<const Key> wanted, Change&& change, Otherwise&& otherwise);
 
   bool insert_or_overwrite(Key key, const Value& value, bool overwrite);
   op_status try_get(const leaf_ref& p, Key key, std::optional<Value>& value) const noexcept;
@@ -918,6 +939,90 @@ void fixed_key_btree<Key, Value, Sync, Shape, Control>::multi_get(
 }
 
 // --- changing ---
+
+// Calls change(i, leaf_ref) for each key when the leaf's memory has arrived. change() returns
+//   yes or no     it has done its work
+//   full          there is no room
+//   restructured  it has done its work, and the leaf is worth merging
+//   restart       another thread has changed the leaf, or another key of the group
+// In the last three cases otherwise(i) does what remains. It comes from the root.
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+template <class Change, class Otherwise>
+void fixed_key_btree<Key, Value, Sync, Shape, Control>::change_together(std::span<const Key> wanted,
+                                                                        Change&& change,
+                                                                        Otherwise&& otherwise) {
+  constexpr std::size_t group_max = inner_levels::look_ups_at_once;
+  for (std::size_t first = 0; first < wanted.size(); first += group_max) {
+    const auto group = wanted.subspan(first, std::min(wanted.size() - first, group_max));
+    if (remembers_leaf_of(group.front()) && remembers_leaf_of(group.back())) {  // ascending keys
+      for (std::size_t i = 0; i < group.size(); ++i) otherwise(first + i);
+      continue;
+    }
+    const auto change_in_leaf = [&](std::size_t i, Key key, const position& at, unsigned) {
+      leaf_ref p;
+      refer_to(at, key, p);
+      if (Control::enabled && p.controlled_by != nullptr) return false;
+      const op_status s = change(first + i, p);
+      if (s == op_status::full || s == op_status::restructured) inner_levels::prefetch_siblings(at);
+      return s == op_status::yes || s == op_status::no;
+    };
+    inner_levels::template look_up_together<true>(
+        group.size(), [&](std::size_t i) { return group[i]; }, change_in_leaf,
+        [&](std::size_t i) { otherwise(first + i); });
+  }
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+std::size_t fixed_key_btree<Key, Value, Sync, Shape, Control>::multi_upsert(
+    std::span<const Key> wanted, std::span<const Value> given) {
+  std::size_t added = 0;
+  const auto put = [&](std::size_t i, const leaf_ref& p) {
+    const op_status s = at_bare_leaf<request::put>(
+        p, [&](const leaf_ref& in, bool known_absent, outcome& /*result*/) {
+          return try_put(in, wanted[i], given[i], true, known_absent);
+        });
+    if (s == op_status::yes) {
+      size_.add(1);
+      ++added;
+    }
+    return s;
+  };
+  change_together(wanted, put,
+                  [&](std::size_t i) { added += upsert(wanted[i], given[i]) ? 1U : 0U; });
+  return added;
+}
+
+template <std::integral Key, class Value, class Sync, class Shape, class Control>
+std::size_t fixed_key_btree<Key, Value, Sync, Shape, Control>::multi_erase(
+    std::span<const Key> wanted) {
+  std::size_t erased = 0;
+  std::bitset<inner_levels::look_ups_at_once> sparse;  // the group's leaves that are worth merging
+  const auto take = [&](std::size_t i, const leaf_ref& p) {
+    bool is_sparse = false;
+    const op_status s = at_bare_leaf<request::erase>(
+        p, [&](const leaf_ref& in, bool /*known_absent*/, outcome& result) {
+          const op_status done =
+              try_erase(in, wanted[i], result, [](leaf&, unsigned) { return op_status::erases; });
+          is_sparse = result.is_sparse;
+          return done;
+        });
+    if (s != op_status::yes) return s;
+    size_.add(-1);
+    ++erased;
+    if (!is_sparse) return s;
+    sparse.set(i % sparse.size());
+    return op_status::restructured;
+  };
+  change_together(wanted, take, [&](std::size_t i) {
+    if (sparse.test(i % sparse.size())) {
+      sparse.reset(i % sparse.size());
+      merge_if_sparse(wanted[i]);
+    } else {
+      erased += erase(wanted[i]) ? 1U : 0U;
+    }
+  });
+  return erased;
+}
 
 template <std::integral Key, class Value, class Sync, class Shape, class Control>
 ELIDEX_FLATTEN bool fixed_key_btree<Key, Value, Sync, Shape, Control>::insert_or_overwrite(

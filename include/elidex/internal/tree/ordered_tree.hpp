@@ -129,6 +129,9 @@ class region_choosing_tree {
   bool upsert(Key key, const Value& value) {
     return of_tree([&](auto& t) { return t.upsert(key, value); });
   }
+  std::size_t multi_upsert(std::span<const Key> wanted, std::span<const Value> values) {
+    return of_tree([&](auto& t) { return t.multi_upsert(wanted, values); });
+  }
   template <class Make>
   std::pair<Value, bool> get_or_insert(Key key, Make&& make) {
     return of_tree([&](auto& t) { return t.get_or_insert(key, make); });
@@ -155,6 +158,9 @@ class region_choosing_tree {
   }
   bool erase(Key key) {
     return of_tree([&](auto& t) { return t.erase(key); });
+  }
+  std::size_t multi_erase(std::span<const Key> wanted) {
+    return of_tree([&](auto& t) { return t.multi_erase(wanted); });
   }
   template <class Fn>
   bool compute(Key key, Fn&& fn) {

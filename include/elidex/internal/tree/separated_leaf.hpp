@@ -86,6 +86,8 @@ struct controlled_leaf : btree_node<Sync> {
   unsigned approach(Key /*key*/) const noexcept {
     return no_slot;
   }
+  // Prefetches what an insertion writes, besides what a look-up reads.
+  void approach_free_slot() const noexcept {}
 };
 
 // How many of the leaf's first `count` keys, which ascend, are less than `wanted`.
@@ -136,6 +138,7 @@ class plain_keys {
     return no_slot;
   }
   unsigned approach(Key /*wanted*/, unsigned /*count*/) const noexcept { return no_slot; }
+  void prefetch_rest_of(unsigned /*slot*/) const noexcept {}
 
   // The interface of packed_keys. Here any key fits anywhere.
   static unsigned room_between(Key /*lowest*/, Key /*highest*/) noexcept { return Slots; }
@@ -253,6 +256,9 @@ class packed_keys {
     const unsigned slot = slot_with(wanted, count, [](unsigned /*slot*/) { return true; });
     if (slot != no_slot) __builtin_prefetch(&rests_[word_of(slot * rest_bits())]);
     return slot;
+  }
+  void prefetch_rest_of(unsigned slot) const noexcept {
+    __builtin_prefetch(&rests_[word_of(slot * rest_bits())], 1);
   }
 
   // How many keys between these two fit.
@@ -495,6 +501,18 @@ class separated_leaf
       __builtin_prefetch(&at(slot));
     }
     return slot;
+  }
+
+  // A new record comes behind the others. A full leaf is read as a whole.
+  void approach_free_slot() const noexcept {
+    const unsigned free = this->count();
+    if (free >= capacity) {
+      prefetch_bytes_for_later<sizeof(separated_leaf)>(this);
+      return;
+    }
+    keys_.prefetch_rest_of(free);
+    __builtin_prefetch(&lines_[free % lines], 1);
+    __builtin_prefetch(&at(free), 1);
   }
 
   using slot_number = std::conditional_t<capacity <= 256, std::uint8_t, std::uint16_t>;
