@@ -5,10 +5,12 @@
 //
 // Returns words instead of failing, so that a canary can demand that a broken map is found out.
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
