@@ -968,6 +968,24 @@ TEST(MapFaceOfStrings, LookUpsInAnEmptyMapTakeNoMemory) {
   look_ups_in_an_empty_map<hash_map<std::string, std::string>>();
 }
 
+TEST(MapFaceOfIntegers, ChangesNothingForAnEmptyBatch) {
+  ordered_map<std::uint64_t, std::uint64_t> map(memory_options{.bytes_max = 100});
+  const std::vector<std::uint64_t> none;
+  EXPECT_EQ(map.multi_upsert(none, none), 0U);
+  EXPECT_EQ(map.multi_erase(none), 0U);
+  EXPECT_LE(map.memory_bytes(), sizeof(map));
+}
+
+// Arrays that are no arrays of just the map's keys.
+TEST(MapFaceOfIntegers, TakesOtherArrays) {
+  ordered_map<std::uint64_t, std::uint64_t> map;
+  volatile std::uint64_t keys[] = {1, 2, 3};
+  const std::array<int, 3> values{4, 5, 6};
+  EXPECT_EQ(map.multi_upsert(keys, values), 3U);
+  EXPECT_EQ(map.get(3), 6U);
+  EXPECT_EQ(map.multi_erase(keys), 3U);
+}
+
 TEST(MapFaceOfStrings, TakesListsOfOwnedStrings) {
   ordered_map<std::string, std::string> map;
   const std::vector<std::string> keys{"a", "b"};

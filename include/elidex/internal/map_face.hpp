@@ -295,6 +295,7 @@ class map_face {
       throw std::invalid_argument("elidex: multi_upsert: as many values as keys expected");
     if constexpr (lie_in_an_array<Keys, key_item> && lie_in_an_array<Values, Value> &&
                   changes_together) {
+      if (std::ranges::empty(wanted)) return 0;
       return table().multi_upsert(std::span<const key_item>(wanted), std::span<const Value>(given));
     }
     std::size_t added = 0;
@@ -371,9 +372,8 @@ class map_face {
     return decltype(fn(*table_.if_made(), code.get())){};
   }
   template <class Range, class Item>
-  static constexpr bool lie_in_an_array =
-      std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range> &&
-      std::same_as<std::ranges::range_value_t<Range>, Item>;
+  static constexpr bool lie_in_an_array = std::constructible_from<std::span<const Item>, Range&> &&
+                                          std::same_as<std::ranges::range_value_t<Range>, Item>;
   // Whether the table can change several keys in one call.
   static constexpr bool changes_together = [] {
     if constexpr (values::is_same && passes_keys) {

@@ -517,12 +517,14 @@ class btree_inner {
   // Changes: the leaf is prefetched for a change.
   template <bool Changes = false, class KeyAt, class Read, class Otherwise>
   void look_up_together(std::size_t many, KeyAt&& key_at, Read&& read, Otherwise&& otherwise) const;
-  // For a full leaf, which may give records to a sibling.
-  static void prefetch_siblings(const position& p) noexcept {
+  // For a full leaf, which may give records to a sibling, or a sparse one.
+  void prefetch_siblings(const position& p) const noexcept {
     if (p.parent == nullptr) return;
-    if (p.index < p.parent->count())
-      prefetch_bytes_for_later<sizeof(leaf)>(p.parent->child(p.index + 1));
-    if (p.index > 0) prefetch_bytes_for_later<sizeof(leaf)>(p.parent->child(p.index - 1));
+    position sibling = p;
+    if (p.index < p.parent->count() && approach_sibling(sibling, p.index + 1))
+      prefetch_bytes_for_later<sizeof(leaf)>(sibling.at);
+    if (p.index > 0 && approach_sibling(sibling, p.index - 1))
+      prefetch_bytes_for_later<sizeof(leaf)>(sibling.at);
   }
   // The size of a group. Measured (docs/PERFORMANCE.md).
   static constexpr unsigned look_ups_at_once = 16;

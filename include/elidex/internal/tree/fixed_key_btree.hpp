@@ -444,6 +444,13 @@ class fixed_key_btree
   op_status at_leaf(Key key, Body&& body) const;
   template <request What, class Body>
   op_status in_leaf(const leaf_ref& p, Body&& body, std::uint32_t& aborts) const;
+  // The same without a count of aborts. Keys of one group abort each other, which says nothing
+  // about other threads.
+  template <request What, class Body>
+  op_status in_leaf(const leaf_ref& p, Body&& body) const {
+    std::uint32_t ignored = 0;
+    return in_leaf<What>(p, body, ignored);
+  }
   template <request What, class Body>
   op_status at_bare_leaf(const leaf_ref& p, Body&& body) const;
   template <class Body>
@@ -977,10 +984,8 @@ std::size_t fixed_key_btree<Key, Value, Sync, Shape, Control>::multi_upsert(
     std::span<const Key> wanted, std::span<const Value> given) {
   std::size_t added = 0;
   const auto put = [&](std::size_t i, const leaf_ref& p) {
-    const op_status s = at_bare_leaf<request::put>(
-        p, [&](const leaf_ref& in, bool known_absent, outcome& /*result*/) {
-          return try_put(in, wanted[i], given[i], true, known_absent);
-        });
+    const op_status s =
+        in_leaf<request::put>(p, [&] { return try_put(p, wanted[i], given[i], true, false); });
     if (s == op_status::yes) {
       size_.add(1);
       ++added;
@@ -998,18 +1003,14 @@ std::size_t fixed_key_btree<Key, Value, Sync, Shape, Control>::multi_erase(
   std::size_t erased = 0;
   std::bitset<inner_levels::look_ups_at_once> sparse;  // the group's leaves that are worth merging
   const auto take = [&](std::size_t i, const leaf_ref& p) {
-    bool is_sparse = false;
-    const op_status s = at_bare_leaf<request::erase>(
-        p, [&](const leaf_ref& in, bool /*known_absent*/, outcome& result) {
-          const op_status done =
-              try_erase(in, wanted[i], result, [](leaf&, unsigned) { return op_status::erases; });
-          is_sparse = result.is_sparse;
-          return done;
-        });
+    outcome result;
+    const op_status s = in_leaf<request::erase>(p, [&] {
+      return try_erase(p, wanted[i], result, [](leaf&, unsigned) { return op_status::erases; });
+    });
     if (s != op_status::yes) return s;
     size_.add(-1);
     ++erased;
-    if (!is_sparse) return s;
+    if (!result.is_sparse) return s;
     sparse.set(i % sparse.size());
     return op_status::restructured;
   };
