@@ -37,6 +37,13 @@
 
 namespace elidex::bench {
 
+// Whether a map really changes several keys with one call: without insert_many() driven would fall
+// back on single calls.
+template <class Map, class Key>
+concept has_insert_many = requires(Map& map, std::span<const key_arg<Key>> keys) {
+  map.insert_many(keys, index_value{});
+};
+
 template <class Key, class Map>
 class driven final : public any_index<Key> {
  public:
@@ -202,7 +209,7 @@ class driven final : public any_index<Key> {
                           index_value& next_value, worker_result& counts) {
     const several_keys keys = next_keys(cursor, first, many);
     std::size_t inserted = 0;
-    if constexpr (requires { map_.insert_many(std::span(keys), next_value); }) {
+    if constexpr (has_insert_many<Map, Key>) {
       inserted = map_.insert_many(std::span(keys).first(many), next_value);
     } else {
       for (std::size_t i = 0; i < many; ++i)

@@ -72,7 +72,9 @@ class elidex_map {
   }
   // Key i gets the value `first` + i. Returns how many keys were new.
   std::size_t insert_many(std::span<const key_argument> keys, index_value first)
-    requires requires(Map& map) { map.multi_upsert({}, {}); }
+    requires requires(Map& map, std::span<const index_value> values) {
+      map.multi_upsert(keys, values);
+    }
   {
     std::array<index_value, keys_at_once_max> values;
     std::iota(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(keys.size()), first);

@@ -9,6 +9,7 @@ namespace {
 
 template <class Key>
 using hashed = elidex_map<hash_map<Key, index_value>>;
+static_assert(has_insert_many<hashed<std::uint64_t>, std::uint64_t>);
 
 }  // namespace
 

@@ -9,6 +9,7 @@ namespace {
 
 template <class Key>
 using ordered = elidex_map<ordered_map<Key, index_value>>;
+static_assert(has_insert_many<ordered<std::uint64_t>, std::uint64_t>);
 
 }  // namespace
 
