@@ -10,7 +10,7 @@
 //             whether it inserted the key. driven combines other calls where these are missing
 //             std::size_t read_many(span of keys, sum&), which says how many were there
 //             std::size_t insert_many(span of keys, value), which gives key i the value + i, and
-//             says how many were new
+//             returns how many were new
 //             void insert_all(range of pairs of key and value), which ascend, into an empty map
 //             bool erase(key)   std::size_t scan(from, limit, sum&)   std::size_t memory_bytes()
 //                                                                     const

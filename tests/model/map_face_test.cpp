@@ -976,7 +976,7 @@ TEST(MapFaceOfIntegers, ChangesNothingForAnEmptyBatch) {
   EXPECT_LE(map.memory_bytes(), sizeof(map));
 }
 
-// Arrays that are no arrays of just the map's keys.
+// Arrays of other types than the map's keys and values.
 TEST(MapFaceOfIntegers, TakesOtherArrays) {
   ordered_map<std::uint64_t, std::uint64_t> map;
   volatile std::uint64_t keys[] = {1, 2, 3};

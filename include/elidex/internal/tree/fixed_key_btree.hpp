@@ -444,8 +444,8 @@ class fixed_key_btree
   op_status at_leaf(Key key, Body&& body) const;
   template <request What, class Body>
   op_status in_leaf(const leaf_ref& p, Body&& body, std::uint32_t& aborts) const;
-  // The same without a count of aborts. Keys of one group abort each other, which says nothing
-  // about other threads.
+  // The same without a count of aborts. Keys of one group abort each other, so it would not
+  // show contention.
   template <request What, class Body>
   op_status in_leaf(const leaf_ref& p, Body&& body) const {
     std::uint32_t ignored = 0;
