@@ -128,8 +128,9 @@ void block_pool::refill(part& p) {
     unused = std::exchange(unused_, unused_ + taken * block_bytes_);
     unused_count_ -= static_cast<std::uint32_t>(taken);
   }
-  for (std::size_t i = 0; i < taken; ++i)
-    p.free = ::new (unused + i * block_bytes_) free_block{p.free};
+  // The block with the lowest address is allocated first.
+  for (std::size_t i = taken; i > 0; --i)
+    p.free = ::new (unused + (i - 1) * block_bytes_) free_block{p.free};
   p.free_count = taken;
 }
 

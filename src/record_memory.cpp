@@ -28,7 +28,8 @@ static_assert(classes_are_dense());
 record_memory::record_memory(std::size_t room, std::size_t words_behind)
     : room_(room),
       words_behind_(words_behind),
-      one_(record::bytes_for(room + words_behind), "record", record::bytes_for(0)),
+      one_(record::bytes_for(room + words_behind), "record", record::bytes_for(0), default_memory,
+           record_distance),
       pools_(room == any_room ? std::make_unique<pools>() : nullptr) {}
 
 record_memory::~record_memory() {

@@ -117,7 +117,7 @@ class terminal {
       delivery_answer answer;
       for (std::uint32_t d = 1; d <= scale::districts; ++d) {
         answer.orders[d - 1] =
-            in_.db.transact([&](auto& t) { return deliver(t, in_, asked, {asked.warehouse, d}); });
+            in_.db.transact([&](auto& t) { return deliver(t, in_, asked, d, d); }).orders[d - 1];
       }
       return answer;
     }

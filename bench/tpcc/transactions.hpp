@@ -302,48 +302,78 @@ struct delivery_answer {
   std::array<std::uint32_t, scale::districts> orders{};  // 0: that district has none to deliver
 };
 
-// The oldest undelivered order of one district; returns its number, 0: none.
+// The number of the district's oldest undelivered order. 0: none.
 template <class Database>
-std::uint32_t deliver(auto& t, company<Database>& in, const delivery_request& request,
-                      district_id at) {
+std::uint32_t oldest_new_order(auto& t, company<Database>& in, district_id at) {
   std::uint32_t oldest = 0;
   t.scan(in.new_orders, order_key(at, 0), order_key(at, order_max),
          [&](std::uint64_t key, const present&) {
            oldest = order_of_key(key);
            return false;
          });
-  if (oldest == 0) return 0;
-  t.erase(in.new_orders, order_key(at, oldest));
-  order is;
-  if (!t.update(in.orders, order_key(at, oldest), [&](order& row) {
-        row.carrier = request.carrier;
-        is = row;
-      }))
-    throw missing_row("order");
-  std::array<std::uint64_t, lines_max> lines;
-  const std::uint32_t many = std::min<std::uint32_t>(is.lines, lines_max);
-  for (std::uint32_t l = 0; l < many; ++l) lines[l] = order_line_key(at, oldest, l + 1);
-  money sum = 0;
-  const std::size_t there = t.multi_update(in.order_lines, std::span(lines.data(), many),
-                                           [&](std::size_t, order_line& row) {
-                                             row.delivered = request.when;
-                                             sum += row.amount;
-                                           });
-  if (there != is.lines) throw missing_row("order line");
-  if (!t.update(in.customers, customer_key(at, is.customer), [&](customer& row) {
-        row.balance += sum;
-        ++row.deliveries;
-      }))
-    throw missing_row("customer");
   return oldest;
+}
+
+// Delivers the oldest order of each of some districts of one warehouse, from `first` to `last`.
+template <class Database>
+delivery_answer deliver(auto& t, company<Database>& in, const delivery_request& request,
+                        std::uint32_t first, std::uint32_t last) {
+  struct delivered_order {
+    district_id at;
+    order row;
+    money sum = 0;
+  };
+  delivery_answer answer;
+  std::array<delivered_order, scale::districts> of;
+  std::array<std::uint64_t, scale::districts> orders;
+  std::size_t many = 0;
+  for (std::uint32_t d = first; d <= last; ++d) {
+    const district_id at{request.warehouse, d};
+    const std::uint32_t oldest = answer.orders[d - 1] = oldest_new_order(t, in, at);
+    if (oldest == 0) continue;
+    t.erase(in.new_orders, order_key(at, oldest));
+    of[many].at = at;
+    orders[many++] = order_key(at, oldest);
+  }
+  const std::span order_keys(orders.data(), many);
+  if (t.multi_update(in.orders, order_keys, [&](std::size_t i, order& row) {
+        row.carrier = request.carrier;
+        of[i].row = row;
+      }) != many)
+    throw missing_row("order");
+
+  struct line {
+    std::size_t of;
+    std::uint64_t key;
+  };
+  std::vector<line> lines;
+  lines.reserve(many * lines_max);
+  for (std::size_t i = 0; i < many; ++i) {
+    for (std::uint32_t l = 1; l <= std::min(of[i].row.lines, lines_max); ++l)
+      lines.push_back({i, order_line_key(of[i].at, order_of_key(orders[i]), l)});
+  }
+  if (t.multi_update(in.order_lines, lines | std::views::transform(&line::key),
+                     [&](std::size_t l, order_line& row) {
+                       row.delivered = request.when;
+                       of[lines[l].of].sum += row.amount;
+                     }) != lines.size())
+    throw missing_row("order line");
+
+  const auto customers =
+      std::span(of.data(), many) | std::views::transform([](const delivered_order& one) {
+        return customer_key(one.at, one.row.customer);
+      });
+  if (t.multi_update(in.customers, customers, [&](std::size_t i, customer& row) {
+        row.balance += of[i].sum;
+        ++row.deliveries;
+      }) != many)
+    throw missing_row("customer");
+  return answer;
 }
 
 template <class Database>
 delivery_answer delivery(auto& t, company<Database>& in, const delivery_request& request) {
-  delivery_answer answer;
-  for (std::uint32_t d = 1; d <= scale::districts; ++d)
-    answer.orders[d - 1] = deliver(t, in, request, {request.warehouse, d});
-  return answer;
+  return deliver(t, in, request, 1, scale::districts);
 }
 
 struct stock_level_request {

@@ -61,7 +61,7 @@ TEST(RecordMemory, BlocksOfAllRoomsAreApart) {
     EXPECT_GE(at, end);
     end = at + record::bytes_for(room + 1);
     taken += end - at;
-    EXPECT_GE(end - at, memory.record_distance());
+    EXPECT_GE(end - at, record_memory::record_distance);
   }
   EXPECT_GE(memory.reserved_bytes(), taken);
   for (const auto& [at, room] : ends) memory.deallocate(reinterpret_cast<void*>(at), room);

@@ -90,6 +90,8 @@ inline void provide_versions(transaction_context& t, commit_clock& clock) {
     if (w.of->rows_vary()) provide_body(w);
     if (w.spare != nullptr || !wants_version(*w.row, w.row->stamp(), group)) continue;
     w.spare = w.of->make_version(*w.row);
+    w.spare->prefetch_for_write();
+    w.row->prefetch_version();
     any = true;
   }
   if (any) clock.move_horizon();  // so that write_rows() keeps only needed versions

@@ -56,6 +56,9 @@ inline std::string_view bytes_of(std::span<const std::uint64_t> words) noexcept 
 
 class record {
  public:
+  // Chosen: lines behind these are fetched by the hardware while a row is copied.
+  static constexpr std::size_t prefetched_row_bytes_max = 352;
+
   // A row that has been overwritten. It is not larger than a record with as much room, so that one
   // pool serves both.
   struct version {
@@ -74,6 +77,12 @@ class record {
     std::span<const std::uint64_t> row() const noexcept {
       const std::uint64_t* const elsewhere = body();
       return {elsewhere != nullptr ? elsewhere : words(), row_words};
+    }
+    // Prefetches the room, into which keep_version() writes.
+    void prefetch_for_write() const noexcept {
+      const std::size_t bytes = std::min(room * sizeof(std::uint64_t), prefetched_row_bytes_max);
+      for (std::size_t at = 0; at < bytes; at += 64)
+        __builtin_prefetch(reinterpret_cast<const char*>(this + 1) + at, 1, 2);
     }
   };
   // A row as a reader has seen it. If the stamp is absent, there is no row.
@@ -108,6 +117,9 @@ class record {
     for (std::size_t at = 0; at < bytes; at += 64)
       __builtin_prefetch(reinterpret_cast<const char*>(this) + at, 0, 2);
   }
+
+  // Prefetches the newest version's header, which cut_versions() reads.
+  void prefetch_version() const noexcept { __builtin_prefetch(versions(), 0, 2); }
 
   // How many words of a row fit into the record.
   std::size_t room() const noexcept { return room_; }
@@ -233,11 +245,20 @@ class record {
   // group <= horizon is the last one needed: every reader as of the horizon or later stops there.
   // So the rest is unreachable.
   version* cut_versions(std::uint64_t horizon, commit_stamp now) noexcept {
-    if (now.group() <= horizon) return older_.exchange(nullptr);
-    for (version* v = older_.load(); v != nullptr; v = v->older.load()) {
-      if (v->stamp.group() <= horizon) return v->older.exchange(nullptr);
+    std::atomic<version*>* link = &older_;
+    commit_stamp at = now;
+    // relaxed, here and below: only the holder of the lock changes the links. A reader that still
+    // sees a link as it was does not follow it.
+    for (;;) {
+      version* const next = link->load(std::memory_order_relaxed);
+      if (next == nullptr) return nullptr;
+      if (at.group() <= horizon) {
+        link->store(nullptr, std::memory_order_relaxed);
+        return next;
+      }
+      link = &next->older;
+      at = next->stamp;
     }
-    return nullptr;
   }
   // Whether the record is on its table's list of absent records.
   std::atomic<bool>& waits_for_unlinking() noexcept { return waits_for_unlinking_; }
@@ -246,9 +267,6 @@ class record {
   const version* versions() const noexcept { return older_.load(); }
 
  private:
-  // Chosen: lines behind these are fetched by the hardware while a row is copied.
-  static constexpr std::size_t prefetched_row_bytes_max = 352;
-
   record(std::uint64_t key, std::uint16_t room) noexcept : key_(key), room_(room) {}
 
   // Calls fn(i) for 0 to many - 1, four in a turn: compilers do not unroll loops of atomics.

@@ -11,9 +11,10 @@
 // Errors: allocate() throws std::bad_alloc, and then has changed nothing.
 //
 // Implementation notes
-// Rows of one size have one pool, with blocks that begin on cache lines. Rows of varying length
-// have a pool for each size class, and blocks without padding: a row costs its words, the record's
-// header, and at most an eighth for the class. A row longer than `room_max` has a body.
+// Rows of one size have one pool, with blocks of a multiple of 32 bytes, so that no header lies in
+// two cache lines. Rows of varying length have a pool for each size class, and blocks without
+// padding: a row costs its words, the record's header, and at most an eighth for the class. A row
+// longer than `room_max` has a body.
 #pragma once
 
 #include <array>
@@ -60,9 +61,7 @@ class record_memory {
   std::size_t reserved_bytes() const noexcept;
 
   // The distance between two records' addresses is at least this.
-  std::size_t record_distance() const noexcept {
-    return has_one_room() ? block_pool::block_alignment : 32;
-  }
+  static constexpr std::size_t record_distance = 32;
 
   // Size classes: each room up to 16 words, then eight for each doubling.
   struct classes {

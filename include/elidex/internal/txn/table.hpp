@@ -230,8 +230,6 @@ class table_base {
   // Empty if the rows are of a C++ type without registered members.
   const std::string& schema_text() const noexcept { return schema_text_; }
   const row_locking& locking() const noexcept { return locking_; }
-  // The distance between two records' addresses is at least this.
-  std::size_t record_distance() const noexcept { return memory_.record_distance(); }
   // The columns of the rows, or no value if they are of a C++ type without registered members.
   virtual std::optional<schema> columns_of_rows() const { return std::nullopt; }
   // What has changed since earlier versions of the program. Set before open().
@@ -642,8 +640,12 @@ class keyed_table : public table_base {
     std::size_t wanted = group_first;
     for (range rest = which;;) {
       std::size_t found = 0;
-      read_group(rest, wanted, [&](auto&&, record* one) { group[found++] = one; });
+      read_group(rest, wanted, [&](auto&&, record* one) {
+        if (found < prefetched_ahead) one->prefetch(row_bytes());
+        group[found++] = one;
+      });
       for (std::size_t i = 0; i < found; ++i) {
+        if (i + prefetched_ahead < found) group[i + prefetched_ahead]->prefetch(row_bytes());
         const key_argument key = key_words<Key>::of(group[i]->key());
         if (rest.begins_behind(key)) continue;
         if (rest.ends_before(key)) return true;
@@ -721,6 +723,8 @@ class keyed_table : public table_base {
 
   static constexpr std::size_t group_first = 8;
   static constexpr std::size_t group_max = 64;
+  // Chosen: of a walk that ends early, so many records are fetched for nothing.
+  static constexpr std::size_t prefetched_ahead = 4;
   // Chosen: a checkpoint delays reclamation for at most so many rows.
   static constexpr std::size_t rows_per_pin = 256;
   // Chosen: a collection unlinks so many in some milliseconds.

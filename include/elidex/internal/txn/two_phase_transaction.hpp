@@ -131,10 +131,10 @@ struct looks_again {
 struct lock_refused {};
 
 // Derived from the record's address: a heap number for each possible place of a record, and a page
-// for each 16 KiB, or 8 KiB if rows vary.
+// for each 8 KiB.
 inline record_address lock_address(const table_base& table, const record& row) noexcept {
-  const std::uint64_t distance = table.record_distance();
-  const std::uint64_t page_bytes = record_address::heap_numbers * distance;
+  constexpr std::uint64_t distance = record_memory::record_distance;
+  constexpr std::uint64_t page_bytes = record_address::heap_numbers * distance;
   const auto address = reinterpret_cast<std::uintptr_t>(&row);
   return {.space = table.locking().space,
           .heap = static_cast<std::uint32_t>(address % page_bytes / distance),
