@@ -23,21 +23,6 @@ namespace fs = std::filesystem;
   throw std::system_error(errno, std::generic_category(), at.string());
 }
 
-class open_file {
- public:
-  open_file(const fs::path& at, int flags) : at_(at), file_(::open(at.c_str(), flags, 0600)) {
-    if (file_ < 0) fail(at);
-  }
-  open_file(const open_file&) = delete;
-  open_file& operator=(const open_file&) = delete;
-  ~open_file() { ::close(file_); }
-  [[nodiscard]] int get() const noexcept { return file_; }
-
- private:
-  fs::path at_;
-  int file_;
-};
-
 // The numbers of linux/magic.h.
 std::string name_of_file_system(const fs::path& directory) {
   struct statfs about{};
@@ -77,6 +62,14 @@ double median_fsync_ns(const fs::path& directory) {
 }
 
 }  // namespace
+
+open_file::open_file(const fs::path& at, int flags)
+    : path_(at), file_(::open(at.c_str(), flags, 0600)) {
+  if (file_ < 0) fail(at);
+}
+open_file::~open_file() {
+  ::close(file_);
+}
 
 disk_facts disk_facts_of(const fs::path& directory) {
   return {.file_system = name_of_file_system(directory), .fsync_ns = median_fsync_ns(directory)};

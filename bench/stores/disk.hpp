@@ -12,6 +12,21 @@
 
 namespace elidex::bench::stores {
 
+/// Opens a file, and closes it at the end.
+class open_file {
+ public:
+  open_file(const std::filesystem::path& at, int flags);
+  ~open_file();
+  open_file(const open_file&) = delete;
+  open_file& operator=(const open_file&) = delete;
+  [[nodiscard]] int get() const noexcept { return file_; }
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  int file_;
+};
+
 struct disk_facts {
   std::string file_system;  // "ext4"; a number in hexadecimal digits for an unusual one
   double fsync_ns = 0;      // the median time to append 4 KiB to a file and call fsync

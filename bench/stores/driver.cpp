@@ -14,6 +14,7 @@
 
 #include "bench/runner/bench.hpp"
 #include "bench/stores/consistency.hpp"
+#include "bench/stores/group_commit.hpp"
 #include "bench/stores/killed_writer.hpp"
 #include "bench/stores/timed_run.hpp"
 #include "bench/support/bad_input.hpp"
@@ -202,14 +203,30 @@ class bench {
   void run_work(std::vector<instance>& all, const work_info& work, unsigned threads) {
     std::vector<bench_run> runs = lines_of<bench_run>(all, &work);
     for (bench_run& one : runs) one.threads = threads;
+    commit_bound bound{.threads = threads};
     for (unsigned round = 0; round < options_.rounds; ++round) {
       for (std::size_t i = 0; i < all.size(); ++i, ++done_) {
         say(all[i], std::string(work.name) + ", " + std::to_string(threads) +
                         (threads == 1 ? " thread" : " threads"));
         run_once(all[i], runs[i], round);
       }
+      if (work.kind == work_kind::commits && !all.empty() &&
+          all.front().level->level == durability::sync)
+        bound.rate.rounds.push_back(disk_rate(threads));
     }
     finish(std::move(runs));
+    if (bound.rate.rounds.empty()) return;
+    bound.rate.summarize();
+    result_.bounds.push_back(std::move(bound));
+  }
+  [[nodiscard]] double disk_rate(unsigned threads) const {
+    // Chosen: the key of a row, and what a log has for a commit besides its rows.
+    constexpr std::size_t bytes_besides = 40;
+    return group_commit_of(root_.path(), {.threads = threads,
+                                          .bytes = options_.rows_per_commit *
+                                                   (options_.value_bytes + bytes_besides),
+                                          .seconds = options_.seconds})
+        .rate();
   }
   void run_once(instance& one, bench_run& run, unsigned round) {
     std::vector<client_plan> plans;

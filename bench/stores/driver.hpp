@@ -11,7 +11,8 @@
 // one after the other. In each round of a work the stores take turns. Between two turns the driver
 // waits for the background work of the store that has run, and writes the file system's pending
 // data. After each run of a work that writes, it reads all rows and compares them with what was
-// committed (consistency.hpp).
+// committed (consistency.hpp). In each round of commits at level sync the disk has a turn, too
+// (group_commit.hpp).
 //
 // Thread-safety: none; it uses the whole machine. Errors: bad_input for a directory in which
 // nothing can be made; what stores throw.
@@ -95,11 +96,18 @@ struct stored {
   std::uint64_t bytes = 0;  // on disk, behind the load, settled and closed
 };
 
+/// What the disk allows with so many threads: commits a second.
+struct commit_bound {
+  unsigned threads = 1;
+  spread rate = {};
+};
+
 struct bench_result {
   std::vector<bench_run> runs = {};
   std::vector<opening> openings = {};
   std::vector<stored> sizes = {};
   disk_facts disk = {};
+  std::vector<commit_bound> bounds = {};  // of commits at level sync
 };
 
 struct bench_progress {

@@ -90,6 +90,19 @@ ordered_json stores_json(const bench_options& options, const bench_result& resul
   return all;
 }
 
+ordered_json bounds_json(const bench_result& result) {
+  constexpr double millions = 1e-6;
+  ordered_json all = ordered_json::array();
+  for (const commit_bound& one : result.bounds) {
+    all.push_back({{"threads", one.threads},
+                   {"mops", one.rate.median * millions},
+                   {"mops_min", one.rate.low * millions},
+                   {"mops_max", one.rate.high * millions},
+                   {"raw_mops", rounds_of(one.rate, millions)}});
+  }
+  return all;
+}
+
 std::string rate_text(double rate) {
   return formatted(rate < 100 ? "%.1f" : "%.0f", rate);
 }
@@ -139,6 +152,18 @@ std::string runs_text(const bench_result& result, durability level) {
   return before == nullptr ? "" : "\n" + out.text();
 }
 
+std::string bounds_text(const bench_result& result) {
+  table out({{"the disk alone"},
+             {"threads", table::right},
+             {"a second", table::right},
+             {"min..max", table::right}});
+  for (const commit_bound& one : result.bounds) {
+    out.row({"commits in groups", std::to_string(one.threads), rate_text(one.rate.median),
+             rate_text(one.rate.low) + ".." + rate_text(one.rate.high)});
+  }
+  return result.bounds.empty() ? "" : "\n" + out.text();
+}
+
 std::string openings_text(const bench_result& result, durability level) {
   table out({{"work"},
              {"store"},
@@ -169,7 +194,9 @@ ordered_json store_bench_document(const bench_options& options, const bench_resu
   document["openings"] = ordered_json::array();
   for (const opening& one : result.openings) document["openings"].push_back(opening_json(one));
   document["stores"] = stores_json(options, result);
-  document["disk"] = {{"file_system", result.disk.file_system}, {"fsync_ns", result.disk.fsync_ns}};
+  document["disk"] = {{"file_system", result.disk.file_system},
+                      {"fsync_ns", result.disk.fsync_ns},
+                      {"group_commit", bounds_json(result)}};
   return document;
 }
 
@@ -187,6 +214,7 @@ std::string store_bench_text(const bench_options& options, const bench_result& r
     text += "\ndurability " + std::string(bench::name_of(level)) + "\n";
     text += stores_text(options, result, level) + runs_text(result, level) +
             openings_text(result, level);
+    if (level == durability::sync) text += bounds_text(result);
   }
   return text;
 }

@@ -7,7 +7,9 @@
 // JSON: "runs" as in other benches, with "durability". "openings" has reopen and recovery:
 // {"index", "durability", "work", "ns", "ns_min", "ns_max", "rows", "acknowledged", "lost"}.
 // "stores" has one entry for each store and level: {"index", "durability", "version",
-// "configuration", "survives", "rows", "bytes_on_disk"}. "disk" is {"file_system", "fsync_ns"}.
+// "configuration", "survives", "rows", "bytes_on_disk"}. "disk" is {"file_system", "fsync_ns",
+// "group_commit"}. The last has {"threads", "mops", "mops_min", "mops_max", "raw_mops"} for commits
+// at level sync: what the disk allows if one sync serves all threads that wait.
 //
 // Thread-safety: functions without state.
 

@@ -46,6 +46,9 @@ TEST_F(store_bench, RunsAllWorksOnAllStores) {
   EXPECT_TRUE(document["load_average"].contains("start"));
   EXPECT_GT(document["disk"]["fsync_ns"], 0);
   EXPECT_TRUE(document["disk"]["file_system"].is_string());
+  ASSERT_EQ(document["disk"]["group_commit"].size(), 2u);
+  EXPECT_EQ(document["disk"]["group_commit"][1]["threads"], 8);
+  EXPECT_GT(document["disk"]["group_commit"][1]["mops"], 0);
 
   std::size_t built = 0;
   for (const stores::store_info& one : stores::stores()) built += one.not_built.empty() ? 1u : 0u;

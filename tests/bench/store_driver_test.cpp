@@ -5,15 +5,18 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <system_error>
 
 #include "bench/stores/client.hpp"
 #include "bench/stores/consistency.hpp"
 #include "bench/stores/driver.hpp"
+#include "bench/stores/group_commit.hpp"
 #include "bench/stores/killed_writer.hpp"
 #include "bench/stores/rows.hpp"
 
@@ -267,6 +270,33 @@ INSTANTIATE_TEST_SUITE_P(
                     canary{fault::loses_loaded_row, "reads", "rows are missing"}));
 
 // --- what the driver is made of ---
+
+TEST(GroupCommit, OneSyncServesAllThatWait) {
+  const std::filesystem::path directory = testing::TempDir();
+  const group_commit got = group_commit_of(directory, {.threads = 8, .bytes = 100, .seconds = 0.1});
+  EXPECT_GT(got.syncs, 0u);
+  // A sync serves one thread at least, and each thread once. The groups at the begin and at the end
+  // lie in the time in part.
+  EXPECT_LE(got.commits, 8 * (got.syncs + 2));
+  EXPECT_GE(got.commits + 16, got.syncs);
+  EXPECT_GT(got.rate(), 0);
+  EXPECT_FALSE(std::filesystem::exists(directory / "group-commit"));
+  EXPECT_THROW(static_cast<void>(group_commit_of(directory / "missing", {})), std::system_error);
+}
+
+TEST(StoreDriver, TheDiskHasATurnInCommitsAtLevelSync) {
+  const store_info one = map_store_info("one");
+  bench_options options = small_options({&one}, {"commits", "updates"});
+  EXPECT_THAT(run_bench(options, {}).bounds, IsEmpty());  // it has no level sync
+  const store_info* const own = find_store("elidex");
+  options.stores = {own};
+  options.levels = {durability::async, durability::sync};
+  const bench_result result = run_bench(options, {});
+  ASSERT_EQ(result.bounds.size(), 1u);
+  EXPECT_EQ(result.bounds[0].threads, 3u);
+  EXPECT_EQ(result.bounds[0].rate.rounds.size(), 2u);
+  EXPECT_GT(result.bounds[0].rate.low, 0);
+}
 
 TEST(StoreRows, AChangedByteIsFound) {
   for (const std::size_t bytes : {16u, 17u, 100u}) {
