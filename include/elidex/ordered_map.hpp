@@ -21,7 +21,8 @@
 // Every operation on one key is linearizable. scan(), scan_n(), count(), front(), back(),
 // lower_bound(), upper_bound(), floor() and ceiling() are snapshots, and linearizable too.
 // multi_get(), multi_upsert(), multi_erase(), erase(bounds), bulk_load() into a map with keys,
-// range() and cursors are sequences of such operations. size(), empty(), memory_bytes() and stats()
+// range() and cursors are linearizable step by step, not as a whole. multi_upsert() and
+// multi_erase() may change different keys in another order than the given one. size(), empty(), memory_bytes() and stats()
 // are exact when no operation runs.
 // Complexity: O(log n) for each key. A scan adds O(1) for each record. bulk_load() into an empty
 // map takes O(n).
@@ -265,9 +266,10 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   template <std::ranges::input_range Range>
   std::size_t bulk_load(Range&& sorted);
 
-  // Obtains memory for the nodes of `many` keys in all, and lets the system back it with pages.
-  // Until the map has about so many keys, insertions then wait for neither. Random keys of a map
-  // with less than some million keys need up to a quarter more memory. It does not obtain memory
+  // Obtains memory for the nodes of `many` keys, present keys included, and lets the system back it
+  // with pages. Until the map has about that many keys, insertions then wait neither for memory nor
+  // for page faults. The nodes of fewer than a few million random keys may need up to a quarter
+  // more than that. It does not obtain memory
   // for strings, or for values that are objects on the heap. The memory stays with the map until
   // clear() or destruction. Other threads may use the map during the call. Throws std::bad_alloc if
   // memory runs out or the map's options permit less. The keys stay as they are.
