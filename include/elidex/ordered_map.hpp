@@ -22,8 +22,8 @@
 // lower_bound(), upper_bound(), floor() and ceiling() are snapshots, and linearizable too.
 // multi_get(), multi_upsert(), multi_erase(), erase(bounds), bulk_load() into a map with keys,
 // range() and cursors are linearizable step by step, not as a whole. multi_upsert() and
-// multi_erase() may change different keys in another order than the given one. size(), empty(), memory_bytes() and stats()
-// are exact when no operation runs.
+// multi_erase() may change different keys in another order than the given one. size(), empty(),
+// memory_bytes() and stats() are exact when no operation runs.
 // Complexity: O(log n) for each key. A scan adds O(1) for each record. bulk_load() into an empty
 // map takes O(n).
 // Iterator validity: cursors, ranges and their iterators stay valid while other threads insert and
