@@ -269,10 +269,10 @@ class ordered_map : public internal::ordered_map_face<Key, Value> {
   // Obtains memory for the nodes of `many` keys, present keys included, and lets the system back it
   // with pages. Until the map has about that many keys, insertions then wait neither for memory nor
   // for page faults. The nodes of fewer than a few million random keys may need up to a quarter
-  // more than that. It does not obtain memory
-  // for strings, or for values that are objects on the heap. The memory stays with the map until
-  // clear() or destruction. Other threads may use the map during the call. Throws std::bad_alloc if
-  // memory runs out or the map's options permit less. The keys stay as they are.
+  // more than that. It does not obtain memory for strings, or for values that are objects on the
+  // heap. The memory stays with the map until clear() or destruction. Other threads may use the map
+  // during the call. Throws std::bad_alloc if memory runs out or the map's options permit less. The
+  // keys stay as they are.
   void reserve(std::size_t many) { this->table().reserve(many); }
 
   class cursor_type;
