@@ -37,7 +37,9 @@ memory_names::place memory_names::place_of(std::uint64_t address) const noexcept
     if (address >= r.end) continue;
     const std::uint64_t offset =
         r.block_bytes > 1 ? (address - key.first) % r.block_bytes : address - key.first;
-    return {r.head_bytes != 0 && offset < r.head_bytes ? r.head : r.body, offset / line_bytes};
+    // A block need not begin on a line.
+    const std::uint64_t line = address / line_bytes - (address - offset) / line_bytes;
+    return {r.head_bytes != 0 && offset < r.head_bytes ? r.head : r.body, line};
   }
   return {0, 0};
 }

@@ -208,8 +208,8 @@ void block_pool::reserve(std::size_t blocks) {
   }
   part& mine = lock_this_threads_part();
   const std::lock_guard guard(mine.lock, std::adopt_lock);
-  for (std::size_t i = 0; i < rest_count; ++i)
-    mine.free = ::new (rest + i * block_bytes_) free_block{mine.free};
+  for (std::size_t i = rest_count; i > 0; --i)
+    mine.free = ::new (rest + (i - 1) * block_bytes_) free_block{mine.free};
   mine.free_count += rest_count;
 }
 

@@ -29,7 +29,7 @@ record_memory::record_memory(std::size_t room, std::size_t words_behind)
     : room_(room),
       words_behind_(words_behind),
       one_(record::bytes_for(room + words_behind), "record", record::bytes_for(0), default_memory,
-           record_distance),
+           record::bytes_for(room + words_behind) <= 96 ? 32 : block_pool::block_alignment),
       pools_(room == any_room ? std::make_unique<pools>() : nullptr) {}
 
 record_memory::~record_memory() {

@@ -349,7 +349,8 @@ delivery_answer deliver(auto& t, company<Database>& in, const delivery_request& 
   std::vector<line> lines;
   lines.reserve(many * lines_max);
   for (std::size_t i = 0; i < many; ++i) {
-    for (std::uint32_t l = 1; l <= std::min(of[i].row.lines, lines_max); ++l)
+    if (of[i].row.lines > lines_max) throw missing_row("order line");
+    for (std::uint32_t l = 1; l <= of[i].row.lines; ++l)
       lines.push_back({i, order_line_key(of[i].at, order_of_key(orders[i]), l)});
   }
   if (t.multi_update(in.order_lines, lines | std::views::transform(&line::key),

@@ -359,6 +359,44 @@ TEST(TpccDelivery, DeliversTheOldestOfEachDistrictUntilNoneIsLeft) {
   EXPECT_EQ(c.told(), "");
 }
 
+TEST(TpccDelivery, DistrictsWithoutNewOrdersAreLeftOut) {
+  company_under_test c;
+  user terminal(c.in, 2, 1);
+  const delivery_request asked{2, 8, 99};
+  for (const std::uint32_t d : {3U, 7U}) {
+    for (std::uint32_t i = 0; i < 9; ++i) {
+      const delivery_answer alone =
+          c.db.transact([&](auto& t) { return deliver(t, c.in, asked, d, d); });
+      EXPECT_EQ(alone.orders[d - 1], 22 + i);
+    }
+  }
+  EXPECT_EQ(c.told(), "");
+  std::map<std::uint32_t, customer> buyers;  // by district
+  for (std::uint32_t d = 1; d <= scale::districts; ++d) {
+    const district_id at{2, d};
+    const auto order = c.row(c.in.orders, order_key(at, 22));
+    buyers[d] = *c.row(c.in.customers, customer_key(at, order->customer));
+  }
+  const delivery_answer answer = terminal.run(asked);
+  for (std::uint32_t d = 1; d <= scale::districts; ++d) {
+    SCOPED_TRACE(d);
+    const district_id at{2, d};
+    const auto order = c.row(c.in.orders, order_key(at, 22));
+    money sum = 0;
+    for (std::uint32_t l = 1; l <= order->lines; ++l) {
+      const auto line = c.row(c.in.order_lines, order_line_key(at, 22, l));
+      EXPECT_EQ(line->delivered, 99);
+      sum += line->amount;
+    }
+    const bool is_empty = d == 3 || d == 7;
+    EXPECT_EQ(answer.orders[d - 1], is_empty ? 0U : 22U);
+    const auto buyer = c.row(c.in.customers, customer_key(at, order->customer));
+    EXPECT_EQ(buyer->balance, buyers[d].balance + (is_empty ? 0 : sum));
+    EXPECT_EQ(buyer->deliveries, buyers[d].deliveries + (is_empty ? 0 : 1));
+  }
+  EXPECT_EQ(c.told(), "");
+}
+
 TEST(TpccStockLevel, CountsEachLowItemOfTheLastOrdersOnce) {
   for (const readers how : {readers::as_snapshots, readers::as_transactions}) {
     company_under_test c;

@@ -61,10 +61,33 @@ TEST(RecordMemory, BlocksOfAllRoomsAreApart) {
     EXPECT_GE(at, end);
     end = at + record::bytes_for(room + 1);
     taken += end - at;
-    EXPECT_GE(end - at, record_memory::record_distance);
+    EXPECT_GE(end - at, memory.record_distance());
   }
   EXPECT_GE(memory.reserved_bytes(), taken);
   for (const auto& [at, room] : ends) memory.deallocate(reinterpret_cast<void*>(at), room);
+}
+
+TEST(RecordMemory, RecordsOfOneSizeShareNoLineUnlessTheyHave96Bytes) {
+  for (const std::size_t words_behind : {0U, 1U}) {
+    for (std::size_t room = 1; room < 40; ++room) {
+      SCOPED_TRACE(testing::Message() << room << " words and " << words_behind);
+      record_memory memory(room, words_behind);
+      const std::size_t bytes = record::bytes_for(room + words_behind);
+      const bool shares = bytes > 64 && bytes <= 96;
+      std::set<std::uintptr_t> taken;
+      for (int i = 0; i < 100; ++i)
+        taken.insert(reinterpret_cast<std::uintptr_t>(memory.allocate(room)));
+      std::uintptr_t end = 0;
+      std::set<std::uintptr_t> places;  // as lock_address() has them
+      for (const std::uintptr_t at : taken) {
+        EXPECT_EQ(at % (shares ? 32 : 64), 0U);
+        EXPECT_GE(at, end);
+        end = at + bytes;
+        EXPECT_TRUE(places.insert(at / memory.record_distance()).second);
+      }
+      for (const std::uintptr_t at : taken) memory.deallocate(reinterpret_cast<void*>(at), room);
+    }
+  }
 }
 
 TEST(RecordMemory, ASmallRowTakesItsWordsAndAHeader) {

@@ -80,9 +80,7 @@ class record {
     }
     // Prefetches the room, into which keep_version() writes.
     void prefetch_for_write() const noexcept {
-      const std::size_t bytes = std::min(room * sizeof(std::uint64_t), prefetched_row_bytes_max);
-      for (std::size_t at = 0; at < bytes; at += 64)
-        __builtin_prefetch(reinterpret_cast<const char*>(this + 1) + at, 1, 2);
+      prefetch_lines<1>(this + 1, std::min(room * sizeof(std::uint64_t), prefetched_row_bytes_max));
     }
   };
   // A row as a reader has seen it. If the stamp is absent, there is no row.
@@ -113,9 +111,7 @@ class record {
 
   // Prefetches the record with a row of so many bytes, or as much as is worth it.
   void prefetch(std::size_t row_bytes) const noexcept {
-    const std::size_t bytes = sizeof(record) + std::min(row_bytes, prefetched_row_bytes_max);
-    for (std::size_t at = 0; at < bytes; at += 64)
-      __builtin_prefetch(reinterpret_cast<const char*>(this) + at, 0, 2);
+    prefetch_lines<0>(this, sizeof(record) + std::min(row_bytes, prefetched_row_bytes_max));
   }
 
   // Prefetches the newest version's header, which cut_versions() reads.
@@ -247,8 +243,8 @@ class record {
   version* cut_versions(std::uint64_t horizon, commit_stamp now) noexcept {
     std::atomic<version*>* link = &older_;
     commit_stamp at = now;
-    // relaxed, here and below: only the holder of the lock changes the links. A reader that still
-    // sees a link as it was does not follow it.
+    // relaxed, here and below: only the caller, which alone may change the record, changes the
+    // links. A reader that still sees a link as it was does not follow it.
     for (;;) {
       version* const next = link->load(std::memory_order_relaxed);
       if (next == nullptr) return nullptr;
@@ -268,6 +264,15 @@ class record {
 
  private:
   record(std::uint64_t key, std::uint16_t room) noexcept : key_(key), room_(room) {}
+
+  // Write: 1 to prefetch for a write, 0 for a read.
+  template <int Write>
+  static void prefetch_lines(const void* from, std::size_t bytes) noexcept {
+    constexpr std::uintptr_t line = 64;
+    const auto begin = reinterpret_cast<std::uintptr_t>(from);
+    for (std::uintptr_t at = begin / line * line; at < begin + bytes; at += line)
+      __builtin_prefetch(reinterpret_cast<const void*>(at), Write, 2);
+  }
 
   // Calls fn(i) for 0 to many - 1, four in a turn: compilers do not unroll loops of atomics.
   template <class Fn>

@@ -11,8 +11,9 @@
 // Errors: allocate() throws std::bad_alloc, and then has changed nothing.
 //
 // Implementation notes
-// Rows of one size have one pool, with blocks of a multiple of 32 bytes, so that no header lies in
-// two cache lines. Rows of varying length have a pool for each size class, and blocks without
+// Rows of one size have one pool. Its blocks begin on cache lines, so that a row that many threads
+// change shares no line with another row. Only blocks of 96 bytes do not, because a third of them
+// would be padding. No header lies in two lines. Rows of varying length have a pool for each size class, and blocks without
 // padding: a row costs its words, the record's header, and at most an eighth for the class. A row
 // longer than `room_max` has a body.
 #pragma once
@@ -61,7 +62,7 @@ class record_memory {
   std::size_t reserved_bytes() const noexcept;
 
   // The distance between two records' addresses is at least this.
-  static constexpr std::size_t record_distance = 32;
+  std::size_t record_distance() const noexcept { return has_one_room() ? 64 : 32; }
 
   // Size classes: each room up to 16 words, then eight for each doubling.
   struct classes {

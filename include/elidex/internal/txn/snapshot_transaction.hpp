@@ -59,7 +59,7 @@ class snapshot_transaction : public table_scans<snapshot_transaction> {
   void scan_range(const Table& table, const typename Table::range& which, Fn& fn) {
     table.check_snapshot(database_, snapshot_.group());
     const epoch_pin pinned;
-    table.walk(which, [&](const record* one) {
+    table.template walk<walk_reads::rows>(which, [&](const record* one) {
       const std::optional<const typename Table::row_type> row = read(table, *one);
       if (!row) return true;
       const typename Table::key_argument key = key_words<typename Table::key_type>::of(one->key());

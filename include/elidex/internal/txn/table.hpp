@@ -230,6 +230,8 @@ class table_base {
   // Empty if the rows are of a C++ type without registered members.
   const std::string& schema_text() const noexcept { return schema_text_; }
   const row_locking& locking() const noexcept { return locking_; }
+  // The distance between two records' addresses is at least this.
+  std::size_t record_distance() const noexcept { return memory_.record_distance(); }
   // The columns of the rows, or no value if they are of a C++ type without registered members.
   virtual std::optional<schema> columns_of_rows() const { return std::nullopt; }
   // What has changed since earlier versions of the program. Set before open().
@@ -474,6 +476,9 @@ class table_base {
 // What the caller of keyed_table::get_or_create() expects.
 enum class key_likely_is : bool { absent, present };
 
+// What the function that is passed to keyed_table::walk() reads of the records.
+enum class walk_reads : bool { stamps, rows };
+
 // The records by key. Map is an index with get(), insert(), erase() and scan(). If its scan() takes
 // no tree_range, a descending scan of the table reads its whole range first.
 template <class Key, class Map>
@@ -531,20 +536,21 @@ class keyed_table : public table_base {
 
   // Calls fn(record*) for the keys of a range, in its direction, until fn returns false. Returns
   // whether the walk reached its end. The walk reads groups of a few records, each group at one
-  // moment. An ascending walk allocates nothing. The caller is pinned.
-  template <class Fn>
+  // moment, and prefetches what fn reads of them. An ascending walk allocates nothing. The caller is
+  // pinned.
+  template <walk_reads Reads = walk_reads::stamps, class Fn>
   bool walk(const range& which, Fn&& fn) const {
     if constexpr (!scans_ranges) {
       if (which.descends) return walk_back(which, fn);
     }
-    return walk_in_groups(which, fn);
+    return walk_in_groups<Reads>(which, fn);
   }
   // The same for all keys from `first` on.
-  template <class Fn>
+  template <walk_reads Reads = walk_reads::stamps, class Fn>
   bool walk(key_argument first, Fn&& fn) const {
     range which;
     which.lower.emplace(first);
-    return walk(which, fn);
+    return walk<Reads>(which, fn);
   }
 
   key_type_info key_type_of() const noexcept override {
@@ -572,7 +578,7 @@ class keyed_table : public table_base {
   }
   std::unique_ptr<table_base> make_with(const schema& columns) const override;
   void for_each_record(const std::function<void(const record&)>& fn) const override {
-    walk(Key(key_words<Key>::least()), [&](const record* one) {
+    walk<walk_reads::rows>(Key(key_words<Key>::least()), [&](const record* one) {
       fn(*one);
       return true;
     });
@@ -583,7 +589,7 @@ class keyed_table : public table_base {
     for (bool more = true; more;) {
       const epoch_pin pinned;  // for rows_per_pin rows only
       std::size_t rows = 0;
-      more = !walk(next, [&](const record* one) {
+      more = !walk<walk_reads::rows>(next, [&](const record* one) {
         if (rows++ == rows_per_pin) {
           next = Key(key_words<Key>::of(one->key()));
           return false;
@@ -634,18 +640,19 @@ class keyed_table : public table_base {
     }
     map_.scan(which.lower ? *which.lower : key_argument(key_words<Key>::least()), wanted, fn);
   }
-  template <class Fn>
+  template <walk_reads Reads, class Fn>
   bool walk_in_groups(const range& which, Fn& fn) const {
+    const std::size_t row_bytes_read = Reads == walk_reads::rows ? row_bytes() : 0;
     std::array<record*, group_max> group;
     std::size_t wanted = group_first;
     for (range rest = which;;) {
       std::size_t found = 0;
       read_group(rest, wanted, [&](auto&&, record* one) {
-        if (found < prefetched_ahead) one->prefetch(row_bytes());
+        if (found < prefetched_ahead) one->prefetch(row_bytes_read);
         group[found++] = one;
       });
       for (std::size_t i = 0; i < found; ++i) {
-        if (i + prefetched_ahead < found) group[i + prefetched_ahead]->prefetch(row_bytes());
+        if (i + prefetched_ahead < found) group[i + prefetched_ahead]->prefetch(row_bytes_read);
         const key_argument key = key_words<Key>::of(group[i]->key());
         if (rest.begins_behind(key)) continue;
         if (rest.ends_before(key)) return true;
@@ -665,7 +672,7 @@ class keyed_table : public table_base {
       all.push_back(one);
       return true;
     };
-    walk_in_groups(which, keep);
+    walk_in_groups<walk_reads::stamps>(which, keep);
     return std::all_of(all.rbegin(), all.rend(), std::ref(fn));
   }
 
@@ -723,7 +730,7 @@ class keyed_table : public table_base {
 
   static constexpr std::size_t group_first = 8;
   static constexpr std::size_t group_max = 64;
-  // Chosen: of a walk that ends early, so many records are fetched for nothing.
+  // Chosen: a walk that ends early has prefetched so many records in vain.
   static constexpr std::size_t prefetched_ahead = 4;
   // Chosen: a checkpoint delays reclamation for at most so many rows.
   static constexpr std::size_t rows_per_pin = 256;

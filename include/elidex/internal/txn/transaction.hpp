@@ -215,7 +215,7 @@ void transaction::scan_range(Table& table, const typename Table::range& which, F
   const bool note = level() >= isolation::repeatable_read;
   range<Table>* watched = nullptr;
   if (level() == isolation::serializable) watched = &watch(table, which);
-  const bool to_the_end = table.walk(which, [&](record* one) {
+  const bool to_the_end = table.template walk<walk_reads::rows>(which, [&](record* one) {
     if (watched != nullptr) {
       if (!inserted(*one)) watched->seen.push_back(one);  // may throw
       watched->last = one;

@@ -131,10 +131,10 @@ struct looks_again {
 struct lock_refused {};
 
 // Derived from the record's address: a heap number for each possible place of a record, and a page
-// for each 8 KiB.
+// for each 16 KiB, or 8 KiB if rows vary.
 inline record_address lock_address(const table_base& table, const record& row) noexcept {
-  constexpr std::uint64_t distance = record_memory::record_distance;
-  constexpr std::uint64_t page_bytes = record_address::heap_numbers * distance;
+  const std::uint64_t distance = table.record_distance();
+  const std::uint64_t page_bytes = record_address::heap_numbers * distance;
   const auto address = reinterpret_cast<std::uintptr_t>(&row);
   return {.space = table.locking().space,
           .heap = static_cast<std::uint32_t>(address % page_bytes / distance),
@@ -754,7 +754,7 @@ void two_phase_transaction<LockSystem, Phantoms>::scan_snapshot(Table& table,
     more = false;
     {
       const epoch_pin pinned;
-      table.walk(rest, [&](const record* one) {
+      table.template walk<walk_reads::rows>(rest, [&](const record* one) {
         if (seen.size() == wanted) {
           more = true;
           return false;
