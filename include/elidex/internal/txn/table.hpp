@@ -536,8 +536,8 @@ class keyed_table : public table_base {
 
   // Calls fn(record*) for the keys of a range, in its direction, until fn returns false. Returns
   // whether the walk reached its end. The walk reads groups of a few records, each group at one
-  // moment, and prefetches what fn reads of them. An ascending walk allocates nothing. The caller is
-  // pinned.
+  // moment, and prefetches what fn reads of them. An ascending walk allocates nothing. The caller
+  // is pinned.
   template <walk_reads Reads = walk_reads::stamps, class Fn>
   bool walk(const range& which, Fn&& fn) const {
     if constexpr (!scans_ranges) {
