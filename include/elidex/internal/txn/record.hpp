@@ -243,12 +243,12 @@ class record {
   version* cut_versions(std::uint64_t horizon, commit_stamp now) noexcept {
     std::atomic<version*>* link = &older_;
     commit_stamp at = now;
-    // relaxed, here and below: only the caller, which alone may change the record, changes the
-    // links. A reader that still sees a link as it was does not follow it.
     for (;;) {
+      // relaxed, no partner: only the caller may change the record and its links.
       version* const next = link->load(std::memory_order_relaxed);
       if (next == nullptr) return nullptr;
       if (at.group() <= horizon) {
+        // relaxed, no partner: a reader that still sees the link as it was does not follow it.
         link->store(nullptr, std::memory_order_relaxed);
         return next;
       }
