@@ -70,7 +70,7 @@ TEST(RecordMemory, BlocksOfAllRoomsAreApart) {
 TEST(RecordMemory, RecordsOfOneSizeShareNoLineUnlessTheyHave96Bytes) {
   for (const std::size_t words_behind : {0U, 1U}) {
     for (std::size_t room = 1; room < 40; ++room) {
-      SCOPED_TRACE(testing::Message() << room << " words and " << words_behind);
+      SCOPED_TRACE(::testing::Message() << room << " words and " << words_behind);
       record_memory memory(room, words_behind);
       const std::size_t bytes = record::bytes_for(room + words_behind);
       const bool shares = bytes > 64 && bytes <= 96;
