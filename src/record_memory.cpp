@@ -23,13 +23,19 @@ constexpr bool classes_are_dense() {
 }
 static_assert(classes_are_dense());
 
+// See the notes in the header.
+constexpr std::size_t alignment_for(std::size_t record_bytes) {
+  constexpr std::size_t shares_lines_up_to = 96;
+  return record_bytes <= shares_lines_up_to ? sizeof(record) : block_pool::block_alignment;
+}
+
 }  // namespace
 
 record_memory::record_memory(std::size_t room, std::size_t words_behind)
     : room_(room),
       words_behind_(words_behind),
       one_(record::bytes_for(room + words_behind), "record", record::bytes_for(0), default_memory,
-           record::bytes_for(room + words_behind) <= 96 ? 32 : block_pool::block_alignment),
+           alignment_for(record::bytes_for(room + words_behind))),
       pools_(room == any_room ? std::make_unique<pools>() : nullptr) {}
 
 record_memory::~record_memory() {

@@ -84,13 +84,13 @@ class groups {
     while (many > 0) {
       const ssize_t written = ::write(file_.get(), from, many);
       if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) return note_failure();
+      if (written <= 0) return note_failure(written < 0 ? errno : EIO);
       from += written;
       many -= static_cast<std::size_t>(written);
     }
-    if (::fdatasync(file_.get()) != 0) note_failure();
+    if (::fdatasync(file_.get()) != 0) note_failure(errno);
   }
-  void note_failure() noexcept { failure_ = errno; }
+  void note_failure(int error) noexcept { failure_ = error; }
 
   const open_file file_;
   const std::size_t bytes_;

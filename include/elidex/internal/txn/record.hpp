@@ -56,9 +56,6 @@ inline std::string_view bytes_of(std::span<const std::uint64_t> words) noexcept 
 
 class record {
  public:
-  // Chosen: lines behind these are fetched by the hardware while a row is copied.
-  static constexpr std::size_t prefetched_row_bytes_max = 352;
-
   // A row that has been overwritten. It is not larger than a record with as much room, so that one
   // pool serves both.
   struct version {
@@ -263,6 +260,9 @@ class record {
   const version* versions() const noexcept { return older_.load(); }
 
  private:
+  // Chosen: lines behind these are fetched by the hardware while a row is copied.
+  static constexpr std::size_t prefetched_row_bytes_max = 352;
+
   record(std::uint64_t key, std::uint16_t room) noexcept : key_(key), room_(room) {}
 
   // Write: 1 to prefetch for a write, 0 for a read.

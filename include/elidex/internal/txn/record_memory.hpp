@@ -12,10 +12,10 @@
 //
 // Implementation notes
 // Rows of one size have one pool. Its blocks begin on cache lines, so that a row that many threads
-// change shares no line with another row. Only blocks of 96 bytes do not, because a third of them
-// would be padding. No header lies in two lines. Rows of varying length have a pool for each size
-// class, and blocks without padding: a row costs its words, the record's header, and at most an
-// eighth for the class. A row longer than `room_max` has a body.
+// change shares no line with another row. Only blocks of 96 bytes do not, which would take 128. No
+// header lies in two lines. Rows of varying length have a pool for each size class, and blocks
+// without padding: a row costs its words, the record's header, and at most an eighth for the class.
+// A row longer than `room_max` has a body.
 #pragma once
 
 #include <array>
