@@ -62,12 +62,12 @@ def normalized(line):
 
 
 def inline_commands(text):
-    """`./dev ...`, and `elidex COMMAND ARGUMENT...`. `elidex bench` alone is the name of a
-    command."""
+    """`./dev ...`, and `elidex COMMAND ARGUMENT...`. `elidex bench` and `elidex db bench` alone are
+    the names of commands."""
     for code in re.findall(r"`([^`]+)`", without_blocks(text)):
         words = code.split()
         if words and (words[0] == "./dev" and len(words) > 1 or words[0] == "elidex"
-                      and len(words) > 2):
+                      and len(words) > (3 if words[1:2] == ["db"] else 2)):
             yield normalized(code)
 
 
@@ -214,7 +214,6 @@ ROWS = [
     *(reduced(f"./dev elidex db {command} bank", ("bank", EARLIER)) for command in ("info", "verify")),
     *(reduced(f"./dev elidex db {command} DIR", ("DIR", EARLIER))
       for command in ("dump", "history", "info", "verify")),
-    reduced("./dev elidex db history", ("db history", "db history " + EARLIER)),
     reduced("./dev elidex db restore DIR TO --group N",
             ("DIR TO --group N", EARLIER + " {directory}/restored --group 1M")),
     reduced("./dev elidex db dump bank > bank.jsonl",

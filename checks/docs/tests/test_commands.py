@@ -21,7 +21,7 @@ SECONDS_MAX = 3600 if LONG else 300  # a limit for what hangs
 
 class Pages(unittest.TestCase):
     def test_a_command_is_found_wherever_it_is_shown(self):
-        page = ("Text with `./dev lint`, `elidex bench` and `elidex repro\nS-3.7`.\n\n"
+        page = ("Text with `./dev lint`, `elidex bench`, `elidex db bench` and `elidex repro\nS-3.7`.\n\n"
                 "    ./dev locks    # 2 minutes\n      table\n\n"
                 "```\nA=/b/%p C=d prog    # by hand\nint x;\n```\n"
                 "```cpp\n./dev no\n```\n    not code\n")
