@@ -100,13 +100,13 @@ std::uint64_t following::apply_batch(const std::function<void(std::size_t)>& abs
       // A conflict: collect() of another thread has unlinked an absent record that the batch found.
       const bool committed =
           changes.writes().empty() || silo_commit()(changes, clock_) == commit_result::committed;
-      absent(changes.note_absent_records(committed));
+      absent(changes.note_for_collection(committed));
       return committed;
     });
     attempts_ = 0;
     return done ? changes.writes().size() : 0;
   } catch (const batch::missed& row) {
-    absent(changes.note_absent_records(false));
+    absent(changes.note_for_collection(false));
     if (++attempts_ == attempts_max)
       throw log_error(
           log_problem::damaged,

@@ -53,7 +53,8 @@
 //
 // Isolation: serializable by default. Commits are strictly serializable: transact() and read_only()
 // see what was committed before they were called. read_only() sees a snapshot. It never aborts, and
-// no writer waits for it. Weaker levels leave out some checks, and permit:
+// no writer waits for it. Under the optimistic protocols weaker levels leave out some checks, and
+// permit the following. Two-phase locking differs (internal/txn/two_phase_transaction.hpp).
 //
 //   repeatable_read    phantoms, and write skew through them
 //   read_committed     also non-repeatable reads, lost updates of get() and upsert(), read skew and
@@ -62,9 +63,9 @@
 //
 // update() of one row is atomic at every level. A transaction sees its own writes. Other
 // transactions see them after the commit. A transaction reads committed rows, each of them whole,
-// but possibly from different moments; the commit finds that out. So the function may see an
-// inconsistent state. Its loops must terminate even then, and a second read of a row may find
-// another one or none.
+// but possibly from different moments. From repeatable_read on, the commit detects that, and the
+// function runs again. So the function may see an inconsistent state. Its loops must terminate even
+// then, and a second read of a row may find another one or none.
 //
 // Durability: a database lives in memory until open() gives it a directory.
 //
@@ -96,6 +97,7 @@
 // Thread-safety: any thread may call any member, with three exceptions. open(), follow() and the
 // destructor must run alone. No transaction may be running during close(). While a checkpoint(),
 // backup() or update_backup() runs, a second one throws std::system_error (operation_in_progress).
+// A call waits for a checkpoint that the database writes by itself.
 // Complexity: in a table of n rows, get(), insert(), upsert(), update() and erase() take O(log n)
 // and copy the row. A scan takes O(log n) and O(1) for each row. A commit takes time for each row
 // that the transaction read or wrote.
@@ -130,7 +132,9 @@
 //   std::invalid_argument  a key of more than 64 KiB. From open(): a value of `compress` that the
 //                          library was built without
 //   std::logic_error       a transaction inside a transaction, or after follow()
-//   std::system_error      with a directory: the log failed, and nothing commits afterwards
+//   std::system_error      with a directory: the log failed, and nothing commits afterwards;
+//                          another process has the directory open; a second checkpoint() or
+//                          backup() runs; or an error of the system
 // All but the last leave the database unchanged. If transact() throws std::system_error because it
 // cannot make the transaction durable, the transaction is committed in memory. Its writes may be on
 // disk.
@@ -343,7 +347,10 @@ class basic_database {
   template <class Key>
   using schema_table = internal::schema_table<Key, typename Indexes::template map<Key>>;
 
-  basic_database() { internal::name_memory(&clock_, sizeof clock_, "commit clock"); }
+  basic_database() {
+    internal::name_memory(this, sizeof *this, "database");
+    internal::name_memory(&clock_, sizeof clock_, "commit clock");
+  }
   basic_database(const basic_database&) = delete;
   basic_database& operator=(const basic_database&) = delete;
 
@@ -763,29 +770,42 @@ class basic_database {
   auto read_only(Fn&& fn) {
     if (use_ == use::none) throw std::logic_error(not_opened);
     using result = std::remove_cvref_t<std::invoke_result_t<Fn&, db::snapshot_transaction&>>;
-    std::uint64_t group = 0;
+    ended_snapshot ended;
     const auto run = [&] {
       db::snapshot_transaction t(clock_, this);
-      const note_at_end note{t, group};
+      const note_at_end note{t, ended};
       return static_cast<result>(fn(t));
     };
     if constexpr (std::is_void_v<result>) {
       run();
-      wait_for_what_was_seen(group);
+      free_versions_after(ended.group);
+      wait_for_what_was_seen(ended.to_be_durable);
     } else {
       result kept = run();
-      wait_for_what_was_seen(group);
+      free_versions_after(ended.group);
+      wait_for_what_was_seen(ended.to_be_durable);
       return kept;
     }
   }
 
   // Unlinks erased rows that no snapshot and no running transaction needs. At level sync the erase
-  // must also be durable. An erased row is unlinked at the second call at the earliest. The
-  // database also collects by itself from time to time. A row's old versions are removed when the
-  // row is written again.
+  // must also be durable. An erased row is unlinked at the second call at the earliest. Also frees
+  // the old versions of rows that were overwritten while a snapshot ran, if no snapshot needs them
+  // any more: for that it visits all rows of each table that may have some. The database also
+  // collects by itself from time to time.
   void collect() {
-    const std::lock_guard guard(tables_mutex_);
-    collect_locked();
+    collect_absent();
+    // Tables are only added, behind the others.
+    for (std::size_t i = 0;; ++i) {
+      std::unique_lock guard(tables_mutex_);
+      if (i == tables_.size()) return;
+      internal::table_base& one = *tables_[i];
+      for (bool more = one.begin_to_free_versions(); more;) {
+        more = one.continue_to_free_versions(clock_.settled_horizon());
+        guard.unlock();  // others need not wait for the whole table
+        guard.lock();
+      }
+    }
   }
 
   // Returns the counts of transactions. Exact when no transaction runs.
@@ -933,11 +953,15 @@ class basic_database {
       throw std::logic_error(std::string("elidex::database: ") + function +
                              " after follow() (expected: before it)");
   }
+  void collect_absent() {
+    const std::lock_guard guard(tables_mutex_);
+    collect_locked();
+  }
   const db::recovered_log& start_following(std::unique_ptr<internal::log_directory> directory,
                                            const internal::loading::table_maker& make = {}) {
     following_ = std::make_unique<internal::following>(std::move(directory), clock_, all_tables(),
                                                        dropped_, make);
-    collect();
+    collect_absent();
     use_ = use::snapshots;
     return following_->found();
   }
@@ -952,7 +976,7 @@ class basic_database {
     storage_ = std::make_unique<internal::storage>(std::move(directory), options, clock_,
                                                    all_tables(), dropped_, make);
     log_ = storage_->log();
-    collect();
+    collect_absent();
     storage_->write_checkpoints_by_itself([this] {
       const std::lock_guard guard(published_mutex_);
       return published_;
@@ -975,10 +999,14 @@ class basic_database {
           "elidex::database: open() or follow() called again or after a transaction (expected: "
           "once, before the first transaction)");
   }
+  struct ended_snapshot {
+    std::uint64_t group = 0;
+    std::uint64_t to_be_durable = 0;
+  };
   struct note_at_end {
     const db::snapshot_transaction& of;
-    std::uint64_t& group;
-    ~note_at_end() { group = of.group_to_be_durable(); }
+    ended_snapshot& ended;
+    ~note_at_end() { ended = {of.group(), of.group_to_be_durable()}; }
   };
   void wait_for_what_was_seen(std::uint64_t group) {
     if (log_ != nullptr && log_->level() == db::durability::sync) log_->wait_durable(group);
@@ -1237,8 +1265,8 @@ class basic_database {
       std::this_thread::sleep_for(patience);
     }
   }
-  // Called while no transaction runs. Returns the first group of which a snapshot needs the new
-  // table.
+  // Called while no transaction runs. Returns a group. Snapshots of earlier ones may read the
+  // former tables.
   std::uint64_t replace(std::span<internal::table_base* const> former,
                         std::span<internal::table_base* const> next) noexcept {
     const std::lock_guard guard(tables_mutex_);
@@ -1249,13 +1277,14 @@ class basic_database {
       one->is_changing() = false;
     }
     change_.store(nullptr);
-    return group;
+    // If another thread has advanced the clock meanwhile, a snapshot of `group` or later may have
+    // looked at the former tables before they ended.
+    return clock_.advance();
   }
   void wait_for_snapshots_before(std::uint64_t group) {
     for (;;) {
       clock_.advance();
-      clock_.move_horizon();
-      if (clock_.horizon() >= group) return;
+      if (clock_.settled_horizon() >= group) return;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
@@ -1267,12 +1296,12 @@ class basic_database {
     std::optional<std::string> next;
     do {
       next = gone.clear_some(next);
-      collect();
+      collect_absent();
     } while (next);
     // The last records are freed two epochs later, or by a later collection if a thread is pinned.
     for (int attempts = 0; attempts < 100 && !gives_back_memory(gone); ++attempts) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      collect();
+      collect_absent();
     }
   }
   bool gives_back_memory(internal::table_base& gone) {
@@ -1355,7 +1384,7 @@ class basic_database {
       return false;
     }
     commits_.add(1);
-    collect_after(access::context(t).note_absent_records(true));
+    collect_after(access::context(t).note_for_collection(true));
     return true;
   }
   internal::commit_result commit(transaction& t) {
@@ -1366,14 +1395,18 @@ class basic_database {
     }
   }
   void roll_back(transaction& t) noexcept {
-    collect_after(access::context(t).note_absent_records(false));
+    collect_after(access::context(t).note_for_collection(false));
   }
 
-  // Call it after `more` records have become absent.
+  // `more`: as note_for_collection() returns it.
   void collect_after(std::size_t more) noexcept {
     if (more == 0 || erased_.fetch_add(more) % erases_per_collection + more < erases_per_collection)
       return;
-    // If another thread is collecting, this one returns.
+    try_collect();
+  }
+
+  // If another thread is collecting, this one returns.
+  void try_collect() noexcept {
     const std::unique_lock guard(tables_mutex_, std::try_to_lock);
     if (!guard.owns_lock()) return;
     try {
@@ -1384,10 +1417,29 @@ class basic_database {
     }
   }
 
+  // Under tables_mutex_.
+  void free_some_versions(std::uint64_t horizon) {
+    std::uint64_t wait_for = 0;
+    for (const auto& one : tables_)
+      wait_for = std::max(wait_for, one->free_some_old_versions(horizon, clock_.now()));
+    if (versions_wait_for_.load() != wait_for) versions_wait_for_.store(wait_for);
+  }
+  // The snapshot of this group has ended.
+  void free_versions_after(std::uint64_t group) noexcept {
+    if (group >= versions_wait_for_.load()) return;
+    const std::unique_lock guard(tables_mutex_, std::try_to_lock);
+    if (!guard.owns_lock()) return;
+    try {
+      free_some_versions(clock_.settled_horizon());
+    } catch (const std::bad_alloc&) {
+      // A later call continues.
+    }
+  }
+
   void collect_locked() {
     clock_.advance();
-    clock_.move_horizon();
-    std::uint64_t horizon = clock_.horizon();
+    std::uint64_t horizon = clock_.settled_horizon();
+    free_some_versions(horizon);
     // At level sync a reader must not observe an erase before the erase is durable.
     if (log_ != nullptr && log_->level() == db::durability::sync)
       horizon = std::min(horizon, log_->durable_group());
@@ -1429,8 +1481,10 @@ class basic_database {
   std::vector<std::unique_ptr<change_of_columns>> changes_;  // under changing_
   use use_ = use::everything;
   std::atomic<std::size_t> erased_{0};
-  internal::rare_counter commits_;
-  internal::rare_counter conflicts_;
+  // The end of a snapshot of an earlier group may allow to free old versions (table_base).
+  std::atomic<std::uint64_t> versions_wait_for_{0};
+  internal::busy_counter commits_;
+  internal::busy_counter conflicts_;
   internal::slot_array<thread_memory, internal::commit_clock::first_threads> thread_memory_;
 };
 

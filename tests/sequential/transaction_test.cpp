@@ -30,7 +30,7 @@ class stepped {
   bool commits() {
     const bool committed = db::silo_commit()(transaction_access::context(t), clock_) ==
                            internal::commit_result::committed;
-    transaction_access::context(t).note_absent_records(committed);
+    transaction_access::context(t).note_for_collection(committed);
     return committed;
   }
 
@@ -239,7 +239,7 @@ TEST_P(OneTransaction, InsertOfAKeyThatIsThereThrowsAndNothingHappens) {
     EXPECT_THROW(one.t.insert(accounts_, 10, account{1}), db::duplicate_key);
     one.t.insert(accounts_, 15, account{1});
     EXPECT_THROW(one.t.insert(accounts_, 15, account{1}), db::duplicate_key);
-    transaction_access::context(one.t).note_absent_records(false);
+    transaction_access::context(one.t).note_for_collection(false);
   }
   EXPECT_EQ(balance(15), std::nullopt);
   EXPECT_EQ(balance(20), 100);
@@ -250,7 +250,7 @@ TEST_P(OneTransaction, ScansWhereItInsertsLater) {
   {
     auto aborted = begin();
     aborted.t.insert(accounts_, 15, account{1});
-    transaction_access::context(aborted.t).note_absent_records(false);
+    transaction_access::context(aborted.t).note_for_collection(false);
   }
   auto one = begin();
   EXPECT_EQ(sum(one.t), 200);
@@ -359,24 +359,91 @@ TEST_P(OneTransaction, NumbersOfAGroupRunOut) {
   EXPECT_EQ(row.stamp().number(), 0u);
 }
 
-// Versions that nobody can want any more go with the next change.
-TEST_P(OneTransaction, VersionsAreCut) {
+// Versions are kept while a snapshot can need them, and go with the next change after it.
+TEST_P(OneTransaction, VersionsAreKeptForSnapshotsOnly) {
   internal::record& row = *accounts_.find(10);
-  for (int i = 0; i < 20; ++i) {
+  const auto versions = [&] {
+    int many = 0;
+    for (const internal::record::version* v = row.versions(); v != nullptr; v = v->older.load())
+      ++many;
+    return many;
+  };
+  const auto change = [&](int balance) {
     clock_.advance();
     auto one = begin();
-    one.t.upsert(accounts_, 10, account{i});
+    one.t.upsert(accounts_, 10, account{balance});
+    ASSERT_TRUE(one.commits());
+  };
+  for (int i = 0; i < 5; ++i) change(i);
+  EXPECT_EQ(versions(), 0) << "no snapshot has run";
+  {
+    db::snapshot_transaction before(clock_);
+    for (int i = 5; i < 10; ++i) change(i);
+    EXPECT_GE(versions(), 1);
+    EXPECT_EQ(before.get(accounts_, 10)->balance, 4);
+  }
+  change(10);
+  EXPECT_EQ(versions(), 0) << "the snapshot has ended";
+}
+
+// At level sync a reader waits until what it has seen is durable, an erase too. The erased row is
+// inserted again before the snapshot looks.
+TEST_P(OneTransaction, ASnapshotThatSeesAnEraseKnowsItsGroup) {
+  clock_.advance();
+  {
+    auto one = begin();
+    ASSERT_TRUE(one.t.erase(accounts_, 10));
     ASSERT_TRUE(one.commits());
   }
+  const u64 erased_in = accounts_.find(10)->stamp().group();
+  EXPECT_EQ(erased_in, clock_.now());
+  db::snapshot_transaction at(clock_);
+  {
+    auto one = begin();
+    one.t.insert(accounts_, 10, account{1});
+    ASSERT_TRUE(one.commits());
+  }
+  EXPECT_FALSE(at.get(accounts_, 10));
+  EXPECT_EQ(at.group_to_be_durable(), erased_in);
+}
+
+// A row that is not written again does not keep its versions.
+TEST_P(OneTransaction, ACollectionFreesVersionsThatNoSnapshotNeeds) {
+  internal::record& row = *accounts_.find(10);
+  const auto free_versions = [&] {
+    clock_.advance();
+    for (bool more = accounts_.begin_to_free_versions(); more;)
+      more = accounts_.continue_to_free_versions(clock_.settled_horizon());
+  };
+  {
+    db::snapshot_transaction before(clock_);
+    auto one = begin();
+    one.t.upsert(accounts_, 10, account{1});
+    ASSERT_TRUE(one.commits());
+    free_versions();
+    EXPECT_TRUE(row.has_versions());
+    EXPECT_EQ(before.get(accounts_, 10)->balance, 100);
+  }
+  const internal::commit_stamp stamp = row.stamp();
+  free_versions();
+  EXPECT_FALSE(row.has_versions());
+  EXPECT_EQ(row.stamp(), stamp);
+  EXPECT_EQ(db::snapshot_transaction(clock_).get(accounts_, 10)->balance, 1);
+}
+
+// A commit makes sure that no snapshot of an earlier group begins. So a snapshot that begins while
+// the commit runs has the commit, and needs no version.
+TEST_P(OneTransaction, ASnapshotAfterTheFloorWasRaisedIsOfTheSameGroup) {
+  clock_.advance();
+  const u64 group = clock_.now();
+  clock_.move_horizon();
+  EXPECT_EQ(clock_.horizon(), group);
+  const internal::commit_clock::snapshot snapshot(clock_);
+  EXPECT_EQ(snapshot.group(), group);
+  EXPECT_EQ(clock_.now(), group + 1);
   clock_.advance();
   clock_.move_horizon();
-  auto one = begin();
-  one.t.upsert(accounts_, 10, account{1});
-  ASSERT_TRUE(one.commits());
-  int kept = 0;
-  for (const internal::record::version* v = row.versions(); v != nullptr; v = v->older.load())
-    ++kept;
-  EXPECT_LE(kept, 2);
+  EXPECT_EQ(clock_.horizon(), group) << "the snapshot holds it back";
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ class unlocked_commit {
       const internal::commit_clock::commit_phase phase(clock);
       for (auto& w : t.writes()) w.had = w.row->stamp();
       internal::commit_stamp stamp;
-      if (internal::stamp_for(t, clock.now(), stamp) != internal::locking::locked) continue;
+      if (internal::stamp_for(t, clock, clock.now(), stamp) != internal::locking::locked) continue;
       internal::write_rows<internal::commit_by::region>(t, stamp, clock);
       return internal::commit_result::committed;
     }

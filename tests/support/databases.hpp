@@ -83,7 +83,7 @@ class blind_commit {
     const internal::commit_clock::commit_phase phase(clock);
     for (const auto& [row, write] : t.writes_to_lock()) write->had = row->lock();
     const std::uint64_t group = clock.now();
-    if (internal::lacks_memory(t, group)) {
+    if (internal::lacks_memory(t, clock, group)) {
       for (auto& w : t.writes()) w.row->unlock(w.had);
       return internal::commit_result::conflict;
     }

@@ -70,7 +70,7 @@ class lock_client {
   bool commits() {
     return in_thread([this] {
              const bool committed = policy_(*t_, clock_) == internal::commit_result::committed;
-             internal::transaction_access::context(*t_).note_absent_records(committed);
+             internal::transaction_access::context(*t_).note_for_collection(committed);
              t_.reset();
              return committed;
            })
@@ -82,7 +82,7 @@ class lock_client {
 
  private:
   void roll_back_here() {
-    if (t_) internal::transaction_access::context(*t_).note_absent_records(false);
+    if (t_) internal::transaction_access::context(*t_).note_for_collection(false);
     t_.reset();
   }
   template <class Fn>
@@ -154,8 +154,7 @@ struct lock_clients {
     auto rule = policy.unlinking();
     for (int i = 0; i < 5; ++i) {
       clock.advance();
-      clock.move_horizon();
-      accounts.collect(clock.horizon(), try_advance_epoch(), &rule);
+      accounts.collect(clock.settled_horizon(), try_advance_epoch(), &rule);
     }
   }
 };

@@ -582,7 +582,7 @@ TEST_P(LockingGaps, WhoWaitsForTooLongIsRefusedForGood) {
     EXPECT_THROW(sum()(two), db::lock_refused);
     EXPECT_THROW(two.insert(accounts, 30, account{7}), db::lock_refused);
     EXPECT_EQ(policy(two, clock), internal::commit_result::conflict);
-    transaction_access::context(two).note_absent_records(false);
+    transaction_access::context(two).note_for_collection(false);
   }).join();
   EXPECT_TRUE(one.commits());
   EXPECT_EQ(balance(10), 1);

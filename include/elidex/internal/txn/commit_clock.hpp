@@ -11,45 +11,51 @@
 //   // a reader: exactly the commits of groups <= s.group()
 //   { commit_clock::snapshot s(clock);
 //     ... read the versions of s.group() ... }
-//   clock.horizon()  // versions that only an older snapshot could read may be freed
+//   clock.horizon()  // versions that only an older snapshot could read need not be kept
 //
-// A snapshot is whole, consistent and fresh, and its versions are kept (proofs below).
+// A snapshot is complete, consistent and fresh, and its versions are kept (proofs below).
 //
 // Thread-safety: all members, from any thread. A phase or snapshot belongs to the thread that made
 // it. A thread has at most one snapshot at a time.
 // Errors:
 //   std::bad_alloc    on a thread's first use
 //   std::logic_error  a snapshot inside a snapshot
+// Complexity: completed(), wait_for(), the functions that move the horizon, and a snapshot visit a
+// slot of each thread. The others are O(1).
 // fork(): in a child (fork_generation.hpp) the parent's other threads have no phases or snapshots.
 // Their slots have an older generation, and are not the forking thread's.
 //
 // Implementation notes
-// 1. A snapshot is whole. completed() reads the group E, then every thread's phase. A phase that it
-//    does not see began after that look, in the order of the seq_cst fences. The transaction of
-//    that phase reads its group later still, so it gets at least E. If all phases that completed()
-//    sees are over or of groups > S, no transaction can commit in a group <= S any more. This
-//    holds for every S < E.
+// 1. A snapshot is complete: it has every commit of its groups. completed() reads the group E, then
+//    every thread's phase. In the order of the seq_cst fences, a phase that it misses began after
+//    that read. Its transaction reads the clock after that, so its group is at least E. So let S <
+//    E. If every phase that completed() sees has ended or announces a group > S, no later commit
+//    has a group <= S.
 // 2. A snapshot is consistent. Let T1 be a transaction that must precede T2 in the serial order.
 //    - T2 read or overwrote what T1 wrote: T2 saw T1's unlocked word. T1 had read its group by
 //      then, and the clock only grows.
 //    - T2 overwrote what T1 read: T1's validation came before T2's locking of that record. T1 reads
-//      the clock before it validates, and T2 reads it after it locks. So T1 read it first.
+//      the clock before it validates, and T2 reads it after it locks. So T1 reads the clock first.
 // In both cases group(T1) <= group(T2), so a snapshot with T2 has T1.
 // 3. A snapshot is fresh: it has every commit that completed before the snapshot began. The
 //    constructor reads the group E. If no commit of E has been noted, no commit of E is visible
-//    yet, and every visible commit is of an earlier group. Otherwise the constructor advances the
-//    clock. Then it waits for the running commits of groups before the current one. Commit phases
-//    are short and never wait for a snapshot. A snapshot advances the clock at most once, and not
-//    at all while no transaction commits.
-// 4. No snapshot loses its versions. A thread that wants to free versions first raises floor_, then
-//    looks at all snapshots. A snapshot announces itself, then looks at floor_, and takes a later
-//    group if floor_ is above its own. Both sides have a seq_cst fence between the two steps, so
-//    one of them sees the other.
+//    yet, and every visible commit is of an earlier group. Otherwise the constructor raises the
+//    clock to E + 1, unless another thread has done so. Then it waits for the running commits of
+//    groups before the current one. Commit phases are short and never wait for a snapshot. While no
+//    transaction commits and no thread moves the horizon, snapshots do not change the clock.
+// 4. No snapshot loses its versions. A thread that wants to keep or free versions first raises
+//    floor_ to the current group, then looks at all snapshots. A snapshot announces itself, then
+//    looks at floor_, and takes a later group if floor_ is above its own. Both sides have a seq_cst
+//    fence between the two steps, so at least one of them sees the other. While no snapshot runs, a
+//    commit of the current group therefore keeps no versions: every later snapshot sees the new
+//    rows. A snapshot announces its group before it waits for commits, so that they do not raise
+//    the floor above it meanwhile.
 // Source: Silo, sections 4.1 and 4.9. Silo calls a group an epoch. Deviations: only commit phases
 // hold back the clock's readers, not whole transactions. Snapshots are fresh instead of up to a
 // second old.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -144,10 +150,11 @@ class commit_clock {
     }
   }
 
-  // There is and will be no snapshot of an earlier group. move_horizon() computes the value.
+  // There is and will be no snapshot of an earlier group. move_horizon() computes the value, which
+  // is the current group if no snapshot runs.
   std::uint64_t horizon() const noexcept { return horizon_.load(); }
   void move_horizon() noexcept {
-    const std::uint64_t wish = completed();
+    const std::uint64_t wish = now();
     raise(floor_, wish);
     std::atomic_thread_fence(std::memory_order_seq_cst);  // note 4: pairs with snapshot's fence
     std::uint64_t least = wish;
@@ -157,6 +164,20 @@ class commit_clock {
       if (reading != none && reading < least && slots_[i].counts(i)) least = reading;
     }
     raise(horizon_, least);
+  }
+  // As move_horizon(), unless another thread has called it in the current group: it visits a cache
+  // line of each thread. `again`: in any case.
+  void move_horizon_once(bool again) noexcept {
+    const std::uint64_t group = now();
+    std::uint64_t looked = looked_in_.load();
+    if (!again && (looked >= group || !looked_in_.compare_exchange_strong(looked, group))) return;
+    move_horizon();
+  }
+  // Moves the horizon, and returns a group that is neither after the horizon nor after
+  // completed(): all later commits are of later groups.
+  std::uint64_t settled_horizon() noexcept {
+    move_horizon();
+    return std::min(horizon(), completed());
   }
 
   class commit_phase {
@@ -191,14 +212,17 @@ class commit_clock {
       if (slot_.reading.load() != none)
         throw std::logic_error("elidex::database: a snapshot inside a snapshot");
       const std::uint64_t begun = clock.now();
-      const std::uint64_t wanted = (clock.noted_.load() < begun ? begun : clock.advance()) - 1;
-      for (backoff wait;; wait.once()) {
-        group_ = clock.wait_for(wanted);
+      group_ = clock.noted_.load() < begun ? begun - 1 : begun;
+      for (;;) {
         slot_.reading.store(group_);
         // Note 4 above. Pairs with the fence in move_horizon().
         std::atomic_thread_fence(std::memory_order_seq_cst);
-        if (clock.floor_.load() <= group_) return;
+        const std::uint64_t floor = clock.floor_.load();
+        if (floor <= group_) break;
+        group_ = floor;
       }
+      raise(clock.now_, group_ + 1);
+      clock.wait_for(group_);
     }
     ~snapshot() {
       slot_.reading.store(none,
@@ -238,9 +262,10 @@ class commit_clock {
   }
 
   alignas(128) std::atomic<std::uint64_t> now_{1};
-  std::atomic<std::uint64_t> floor_{0};
   std::atomic<std::uint64_t> horizon_{0};
-  // On other lines than the clock, which all regions read.
+  // On other lines than the clock and the horizon, which all regions read.
+  alignas(128) std::atomic<std::uint64_t> floor_{0};
+  std::atomic<std::uint64_t> looked_in_{0};  // the last group in which move_horizon_once() looked
   alignas(128) std::atomic<std::uint64_t> noted_{0};
   alignas(128) std::atomic<std::size_t> slots_used_{0};
   slot_array<thread_slot, first_threads> slots_;

@@ -25,9 +25,9 @@
 //
 // No deadlock: locks are taken in one order, and a transaction waits for nothing else while it
 // holds one.
-// Progress: a transaction fails only if it met another one. The other one committed, is about to
-// commit, or failed to lock or validate at the same time. The backoff of transact() separates
-// those.
+// Progress: a transaction fails only if it met another one, or a collection that holds a record's
+// lock for a moment. The other one committed, is about to commit, or failed to lock or validate at
+// the same time. The backoff of transact() separates those.
 //
 // Sources: Silo, section 4.4; DBX (Wang et al., EuroSys 2014), as paper 003 section 7 uses it.
 // Deviation: versions for snapshots are allocated before anything is locked. A region may run
@@ -39,6 +39,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <span>
 #include <utility>
@@ -56,11 +57,12 @@ namespace elidex::internal {
 enum class commit_result : std::uint8_t { committed, conflict };
 
 // Whether a commit of `group` that overwrites a row with the stamp `had` must keep the row for
-// snapshots.
-inline bool wants_version(const record& row, commit_stamp had, std::uint64_t group) noexcept {
-  if (had.group() >= group) return false;
-  // a snapshot must see that the row was absent between two inserts
-  return !had.absent() || row.has_versions();
+// snapshots. `horizon`: the clock's, at any moment before the commit is visible.
+inline bool wants_version(commit_stamp had, std::uint64_t group, std::uint64_t horizon) noexcept {
+  if (had.group() >= group || horizon >= group) return false;
+  // An erased row counts as well. A snapshot must see that it was absent between two inserts, and
+  // the stamp of that erase: at level sync it waits until the erase is durable.
+  return !had.absent() || had.group() != 0;
 }
 
 // Whether the commit may cut off a row's body, now or with a version. Without the record's lock and
@@ -82,19 +84,25 @@ inline void provide_body(transaction_context::write& w) {
 }
 
 // Allocates versions and bodies before the commit, so that the commit rarely needs memory. If
-// something is missing later, the next attempt allocates it here.
-inline void provide_versions(transaction_context& t, commit_clock& clock) {
-  const std::uint64_t group = clock.now();
+// something is missing later, the next attempt allocates it here. `lacked`: something was missing.
+// Then all rows get a version, whatever snapshots and groups come next.
+inline void provide_versions(transaction_context& t, commit_clock& clock, bool lacked = false) {
+  const std::uint64_t group = lacked ? std::numeric_limits<std::uint64_t>::max() : clock.now();
   bool any = false;
   for (transaction_context::write& w : t.writes()) {
     if (w.of->rows_vary()) provide_body(w);
-    if (w.spare != nullptr || !wants_version(*w.row, w.row->stamp(), group)) continue;
+    any = any || wants_version(w.row->stamp(), group, 0);
+    w.row->prefetch_version();
+  }
+  if (!any) return;
+  if (!lacked && clock.horizon() < group) clock.move_horizon_once(t.should_look_at_snapshots());
+  const std::uint64_t horizon = clock.horizon();
+  if (horizon >= group) return;
+  for (transaction_context::write& w : t.writes()) {
+    if (w.spare != nullptr || !wants_version(w.row->stamp(), group, horizon)) continue;
     w.spare = w.of->make_version(*w.row);
     w.spare->prefetch_for_write();
-    w.row->prefetch_version();
-    any = true;
   }
-  if (any) clock.move_horizon();  // so that write_rows() keeps only needed versions
 }
 
 // Whether every record that the transaction read is unchanged. `own_lock`: the transaction holds
@@ -132,8 +140,8 @@ void write_rows(transaction_context& t, commit_stamp stamp, commit_clock& clock)
   clock.note_commit(stamp.group());
   const std::uint64_t horizon = clock.horizon();
   for (transaction_context::write& w : t.writes()) {
-    if (wants_version(*w.row, w.had, stamp.group()))
-      w.row->keep_version(*std::exchange(w.spare, nullptr), w.had);
+    w.keeps_version = wants_version(w.had, stamp.group(), horizon);
+    if (w.keeps_version) w.row->keep_version(*std::exchange(w.spare, nullptr), w.had);
     if (!w.erases()) {
       if (w.may_retire) w.old_body = w.row->body();
       w.row->write(w.words, std::exchange(w.body, nullptr));
@@ -152,10 +160,13 @@ inline bool is_last_of(commit_stamp before, std::uint64_t group) noexcept {
   return before.group() == group && before.number() == commit_stamp::number_max;
 }
 
-inline bool lacks_memory(transaction_context& t, std::uint64_t group) noexcept {
+// The horizon only grows, so write_rows() wants no version that this does not miss.
+inline bool lacks_memory(transaction_context& t, const commit_clock& clock,
+                         std::uint64_t group) noexcept {
+  const std::uint64_t horizon = clock.horizon();
   return std::any_of(t.writes().begin(), t.writes().end(),
                      [&](const transaction_context::write& w) {
-                       return (w.spare == nullptr && wants_version(*w.row, w.had, group)) ||
+                       return (w.spare == nullptr && wants_version(w.had, group, horizon)) ||
                               (!w.may_retire && may_free_body(w));
                      });
 }
@@ -164,11 +175,11 @@ enum class locking : std::uint8_t { locked, conflict, lacks_memory, out_of_numbe
 
 // Computes the new rows' stamp, unless memory or a stamp number is missing. The transaction's
 // writes are locked, or the caller is in a region.
-inline locking stamp_for(transaction_context& t, std::uint64_t group,
+inline locking stamp_for(transaction_context& t, const commit_clock& clock, std::uint64_t group,
                          commit_stamp& stamp) noexcept {
   const commit_stamp before = newest(t);
   if (is_last_of(before, group)) return locking::out_of_numbers;
-  if (lacks_memory(t, group)) return locking::lacks_memory;
+  if (lacks_memory(t, clock, group)) return locking::lacks_memory;
   stamp = stamp_after(before, group);
   return locking::locked;
 }
@@ -183,7 +194,7 @@ inline locking validate_in_region(transaction_context& t, const commit_clock& cl
     if (w.had.locked() || w.had.dead()) return locking::conflict;
   }
   if (!reads_hold(t, false) || !t.observations_hold()) return locking::conflict;
-  return stamp_for(t, group, stamp);
+  return stamp_for(t, clock, group, stamp);
 }
 
 // Silo's protocol: locks the write set row by row, then validates the read set. The writes are
@@ -211,7 +222,7 @@ inline locking lock_one_by_one(transaction_context& t, const commit_clock& clock
     unlock(writes.size());
     throw;
   }
-  const locking result = holds ? stamp_for(t, group, stamp) : locking::conflict;
+  const locking result = holds ? stamp_for(t, clock, group, stamp) : locking::conflict;
   if (result != locking::locked) unlock(writes.size());
   return result;
 }
@@ -221,8 +232,8 @@ template <class Lock>
 commit_result commit_by_locks(transaction_context& t, commit_clock& clock, Lock&& lock) {
   t.sort_writes();
   t.seal_for_log();
-  for (;;) {
-    provide_versions(t, clock);
+  for (bool lacked = false;; lacked = true) {
+    provide_versions(t, clock, lacked);
     const commit_clock::commit_phase phase(clock);
     // The group is usually the right one. Then write_rows() need not note it while rows are locked.
     clock.note_commit(clock.now());
@@ -267,8 +278,8 @@ class dbx_commit {
       return fallback_(t, clock);
     }
     t.seal_for_log();
-    for (;;) {
-      provide_versions(t, clock);
+    for (bool lacked = false;; lacked = true) {
+      provide_versions(t, clock, lacked);
       // The group is usually the right one. Then the region does not write the noted group.
       clock.note_commit(clock.now());
       const internal::locking result =

@@ -18,8 +18,9 @@
 // commit that replaces a body hands it to the version that it keeps, or to the retire list.
 //
 // Rows that are not longer than the room change in place. A reader reads the stamp, the bytes, and
-// the stamp again (Silo, section 4.5). A commit keeps the old row only if its commit group is later
-// than the row's: within one group no snapshot can need the old row.
+// the stamp again (Silo, section 4.5). A commit keeps the old row only if a snapshot can need it:
+// the commit's group is later than the row's, and a snapshot of an earlier group may run
+// (commit_clock.hpp).
 //
 // Why a read is whole: write() stores after the fence of lock() and before the release of unlock().
 // A reader that got one of these words sees at least the locked stamp at its second look, which

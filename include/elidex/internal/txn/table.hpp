@@ -25,6 +25,11 @@
 // A later transaction makes a new record. The memory goes to the retire list, because every thread
 // that found the record had an epoch_pin and still has it. Under two-phase locking an
 // unlinking_rule checks the locks while the record's word is locked (two_phase_transaction.hpp).
+//
+// The next write of a row frees its old versions. A row that is not written again would keep one
+// forever. So commits count the versions that they keep. When the count reaches 4096, and half the
+// rows of the last walk, collections walk through the table and free the versions that no snapshot
+// needs. Each collection walks a part of the table, so none takes long.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +54,9 @@
 #include <vector>
 
 #include "elidex/internal/log/checkpoint.hpp"
+#include "elidex/internal/memory/counters.hpp"
 #include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/retire_list.hpp"
 #include "elidex/internal/tree/codec.hpp"
 #include "elidex/internal/tree/tree_range.hpp"
@@ -153,7 +160,9 @@ class table_base {
         row_bytes_(row_bytes),
         locking_(locking),
         memory_(words_for(row_bytes), locking.words_behind_row),
-        retire_list_(this) {}
+        retire_list_(this) {
+    name_memory(this, sizeof *this, "table");
+  }
   virtual ~table_base() = default;
   table_base(const table_base&) = delete;
   table_base& operator=(const table_base&) = delete;
@@ -279,6 +288,34 @@ class table_base {
   virtual record* get_or_create_by_bytes(std::string_view key, std::size_t row_words) = 0;
   // Writes all rows, each as some commit has left it, while other threads commit.
   virtual void write_rows(checkpoint_writer& to) = 0;
+  // Counts a version that a commit has kept for snapshots.
+  void count_kept_version() noexcept { kept_versions_.add(1); }
+  // Frees old versions that no snapshot from `horizon` on can need, of some rows if the table has
+  // many versions. Returns whether there is more to do when all snapshots of groups before the
+  // returned one have ended: 0 if not, and the largest number if they have ended already. `now`:
+  // the clock's. Under the database's mutex, as the next two. Throws std::bad_alloc.
+  std::uint64_t free_some_old_versions(std::uint64_t horizon, std::uint64_t now) {
+    if (!trim_.runs) {
+      const std::size_t kept = kept_versions_.count();
+      if (kept < trim_.counted + std::max(versions_per_walk_min, trim_.rows / 2)) return 0;
+      // While the snapshots run for which the versions were kept, a walk would free nothing.
+      if (trim_.due_in == 0) trim_.due_in = now;
+      if (horizon < trim_.due_in) return trim_.due_in;
+      trim_.begin(kept);
+    }
+    return continue_to_free_versions(horizon) ? std::numeric_limits<std::uint64_t>::max() : 0;
+  }
+  // The same for all rows of a table that has any: the first call, and the further ones. Returns
+  // whether another call is necessary.
+  bool begin_to_free_versions() {
+    const std::size_t kept = kept_versions_.count();
+    if (kept != trim_.counted || trim_.runs) trim_.begin(kept);
+    return trim_.runs;
+  }
+  bool continue_to_free_versions(std::uint64_t horizon) {
+    for (std::size_t i = 0; i < pins_per_part && trim_.runs; ++i) continue_walk(horizon);
+    return trim_.runs;
+  }
   // Erases some rows of a table that no transaction and no snapshot uses, from the key `next` on,
   // or from the first one. Returns the bytes of the key at which to continue, or no value at the
   // table's end.
@@ -344,8 +381,9 @@ class table_base {
     }
   }
   // Unlinks the records that no snapshot from `horizon` on can need and that were absent before
-  // every running transaction began. `now` is the epoch of reclamation, which the caller has tried
-  // to advance.
+  // every running transaction began. `horizon`: commit_clock::settled_horizon(). A new record of
+  // the same key begins without a stamp, so in the same group the log could take the insert for
+  // older than the erase. `now` is the epoch of reclamation, which the caller has tried to advance.
   void collect(std::uint64_t horizon, std::uint64_t now, unlinking_rule* rule = nullptr) {
     const epoch_pin pinned;
     std::vector<absent_record> listed;
@@ -402,6 +440,35 @@ class table_base {
   // Unlinks the record if it is still in this state and the rule allows it. Returns whether it did.
   virtual bool unlink(record& one, commit_stamp state, unlinking_rule* rule) = 0;
 
+  // A walk that frees old versions.
+  struct walk_for_versions {
+    std::optional<std::string> next;  // the bytes of the key at which it continues
+    std::size_t rows = 0;             // how many it has visited
+    std::size_t left = 0;             // of which so many may still have versions
+  };
+  // Visits the next rows.
+  virtual void continue_walk(walk_for_versions& walk, std::uint64_t horizon) = 0;
+  // Frees the record's old versions that no snapshot from `horizon` on can need. Returns false if
+  // it may have others, or if a commit is writing the row. The caller is pinned. Throws
+  // std::bad_alloc.
+  bool free_old_versions_of(record& one, std::uint64_t horizon) {
+    const commit_stamp seen = one.stamp();
+    if (seen.locked() || seen.group() > horizon) return false;
+    if (rows_vary()) reserve_retirement();
+    const bool is_mine = one.try_lock(seen);
+    if (is_mine) {
+      record::version* const gone = one.cut_versions(horizon, seen);
+      one.unlock(seen);
+      if (rows_vary()) {
+        retire_versions(gone);
+      } else {
+        free_versions(gone);
+      }
+    }
+    if (rows_vary()) unreserve_retirement();
+    return is_mine;
+  }
+
   record_memory& memory() noexcept { return memory_; }
   const record_memory& memory() const noexcept { return memory_; }
   void retire(record& unlinked, retire_list::destroyer free) noexcept {
@@ -409,6 +476,10 @@ class table_base {
   }
 
  private:
+  // Chosen: so many times 256 rows are visited in a fraction of a millisecond.
+  static constexpr std::size_t pins_per_part = 16;
+  // Chosen: fewer versions are not worth a walk.
+  static constexpr std::size_t versions_per_walk_min = 4096;
   // The list sweeps after a number of objects. Bodies may be long, so their words count as well.
   static constexpr std::size_t retired_words_per_sweep = (std::size_t{1} << 20) / 8;  // chosen
   void retire(void* object, std::size_t words_of_bodies, retire_list::destroyer free) noexcept {
@@ -427,6 +498,28 @@ class table_base {
     commit_stamp since;   // its state, which is absent
     std::uint64_t epoch;  // an epoch at or after the change to it (internal/memory/epoch.hpp)
   };
+
+  // The walks that free old versions.
+  struct trimming {
+    bool runs = false;
+    std::uint64_t due_in = 0;  // the group in which it was seen that a walk is due, or 0
+    std::size_t counted = 0;   // of kept_versions_, by the walks until now
+    std::size_t rows = 0;      // of the last walk
+    walk_for_versions walk;
+    void begin(std::size_t kept) {
+      runs = true;
+      due_in = 0;
+      counted = kept;
+      walk = {};
+    }
+  };
+  void continue_walk(std::uint64_t horizon) {
+    continue_walk(trim_.walk, horizon);
+    if (trim_.walk.next) return;
+    trim_.runs = false;
+    trim_.rows = trim_.walk.rows;
+    trim_.counted -= std::min(trim_.counted, trim_.walk.left);
+  }
 
   [[noreturn]] void refuse(const void* database) const;
 
@@ -469,6 +562,8 @@ class table_base {
   record_memory memory_;
   mutable std::mutex absent_mutex_;
   std::vector<absent_record> absent_;
+  trimming trim_;  // under the database's mutex
+  busy_counter kept_versions_;
   retire_list retire_list_;  // has records that the index no longer has, versions and bodies
   std::atomic<std::size_t> retired_words_{0};  // of bodies, since the last sweep for their sake
 };
@@ -608,7 +703,7 @@ class keyed_table : public table_base {
     std::size_t rows = 0;
     const auto found = next ? key_words<Key>::from_bytes(*next) : std::nullopt;
     walk(found ? *found : key_argument(key_words<Key>::least()), [&](record* one) {
-      if (rows++ == rows_per_clearing) {
+      if (rows++ == rows_per_part) {
         rest.emplace(key_bytes(*one));
         return false;
       }
@@ -618,6 +713,23 @@ class keyed_table : public table_base {
       return true;
     });
     return rest;
+  }
+
+  void continue_walk(table_base::walk_for_versions& state, std::uint64_t horizon) override {
+    const epoch_pin pinned;
+    const std::optional<std::string> from = std::exchange(state.next, std::nullopt);
+    std::size_t rows = 0;
+    const auto found = from ? key_words<Key>::from_bytes(*from) : std::nullopt;
+    walk(found ? *found : key_argument(key_words<Key>::least()), [&](record* one) {
+      if (rows == rows_per_pin) {
+        state.next.emplace(key_bytes(*one));
+        return false;
+      }
+      ++rows;
+      if (one->has_versions() && !this->free_old_versions_of(*one, horizon)) ++state.left;
+      return true;
+    });
+    state.rows += rows;
   }
 
   std::size_t memory_bytes() const noexcept {
@@ -732,10 +844,10 @@ class keyed_table : public table_base {
   static constexpr std::size_t group_max = 64;
   // Chosen: a walk that ends early has prefetched so many records in vain.
   static constexpr std::size_t prefetched_ahead = 4;
-  // Chosen: a checkpoint delays reclamation for at most so many rows.
+  // Chosen: a checkpoint or a walk delays reclamation for at most so many rows.
   static constexpr std::size_t rows_per_pin = 256;
-  // Chosen: a collection unlinks so many in some milliseconds.
-  static constexpr std::size_t rows_per_clearing = 4096;
+  // Chosen: a collection visits so many in some milliseconds.
+  static constexpr std::size_t rows_per_part = 4096;
 
   Map map_;
 };

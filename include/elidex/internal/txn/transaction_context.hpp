@@ -63,6 +63,7 @@ class transaction_context {
     bool inserts;                          // the record was absent when it was first written
     // For rows with bodies: the table has reserved room for what this write retires.
     bool may_retire = false;
+    bool keeps_version = false;  // the commit kept the former row for snapshots
     // For the log: the row as it is until this commits. Empty: unknown, or there is no log.
     std::span<const std::uint64_t> before{};
     record::version* spare = nullptr;     // for the old row, if a snapshot may need it
@@ -172,16 +173,28 @@ class transaction_context {
     return writes_.empty() ? 0 : committed_.group();
   }
 
-  // Puts the records that are absent now on the lists of records to unlink. To be called after the
-  // commit, or without one. Returns how many records it noted.
-  std::size_t note_absent_records(bool committed) noexcept {
-    std::size_t many = 0;
+  // Whether its commit should look for the end of the snapshots for which this thread's commits
+  // keep versions, although another commit of the group has looked. Now and then, because the group
+  // may not change for long.
+  bool should_look_at_snapshots() noexcept { return std::exchange(kept_.looks, false); }
+
+  // Puts the records that are absent now on the lists of records to unlink, and counts the versions
+  // that the commit has kept. To be called after the commit, or without one. Returns how much work
+  // this is for a collection: 1 for each absent record, and for each versions_per_work versions of
+  // this thread.
+  std::size_t note_for_collection(bool committed) noexcept {
+    std::size_t work = 0;
     for (const write& w : writes_) {
+      if (committed && w.keeps_version) {
+        w.of->count_kept_version();
+        if (++kept_.versions % versions_per_work == 0) ++work;
+        if (kept_.versions % versions_per_look == 0) kept_.looks = true;
+      }
       if (committed ? !w.erases() : !w.inserts) continue;
       w.of->note_absent(*w.row);
-      ++many;
+      ++work;
     }
-    return many;
+    return work;
   }
 
  protected:
@@ -402,6 +415,10 @@ class transaction_context {
   // Chosen: a linear search is faster for up to so many.
   static constexpr std::size_t unindexed_writes_max = 8;
 
+  // Chosen: scans skip absent records, and nothing is slower because of a version.
+  static constexpr std::uint32_t versions_per_work = 16;
+  static constexpr std::uint32_t versions_per_look = 64;  // chosen
+
   const isolation level_;
   const void* const database_;
   std::optional<epoch_pin> pinned_;
@@ -413,6 +430,11 @@ class transaction_context {
   bump_arena& arena_;
   written_records& places_;  // the index of writes_, if they are many
   std::vector<write_to_lock>& to_lock_;
+  struct kept_by_thread {
+    std::uint32_t versions = 0;  // of this thread's commits, modulo 2^32
+    bool looks = false;          // should_look_at_snapshots()
+  };
+  kept_by_thread& kept_;
 
  protected:
   std::vector<std::uint64_t>& last_row_;  // the row that was read last
@@ -437,6 +459,7 @@ class transaction_context::memory {
   bump_arena arena_;
   written_records places_;
   std::vector<write_to_lock> to_lock_;
+  kept_by_thread kept_;
   std::vector<std::uint64_t> last_row_;
 };
 
@@ -458,6 +481,7 @@ inline transaction_context::transaction_context(memory& notes, isolation level,
       arena_(notes.arena_),
       places_(notes.places_),
       to_lock_(notes.to_lock_),
+      kept_(notes.kept_),
       last_row_(notes.last_row_) {}
 
 inline transaction_context::~transaction_context() {
