@@ -1,6 +1,7 @@
 #include "elidex/internal/memory/block_pool.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <mutex>
 #include <new>
@@ -51,6 +52,12 @@ std::size_t rounded_chunk(std::size_t bytes) noexcept {
   return (bytes + unit - 1) / unit * unit;
 }
 
+// Changes a part's count of free blocks, under its lock.
+void set(std::size_t& count, std::size_t to) noexcept {
+  // relaxed: pairs with the guess of take_left_behind().
+  std::atomic_ref(count).store(to, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 block_pool::block_pool(std::size_t block_bytes, const char* name, std::size_t head_bytes,
@@ -92,7 +99,7 @@ void* block_pool::allocate() {
   const std::lock_guard guard(p.lock, std::adopt_lock);
   if (p.free == nullptr) refill(p);
   free_block* const block = std::exchange(p.free, p.free->next);
-  --p.free_count;
+  set(p.free_count, p.free_count - 1);
   ++p.in_use;
   permit_access(block, block_bytes_);
   return block;
@@ -103,7 +110,7 @@ void block_pool::deallocate(void* block) noexcept {
   const std::lock_guard guard(p.lock, std::adopt_lock);
   p.free = ::new (block) free_block{p.free};
   forbid_access(block, block_bytes_, head_bytes_);
-  ++p.free_count;
+  set(p.free_count, p.free_count + 1);
   --p.in_use;
   if (p.free_count > free_blocks_per_part_max) spill(p);
 }
@@ -117,7 +124,7 @@ void block_pool::refill(part& p) {
     if (spilled_ != nullptr && !spilled_->empty()) {
       p.free = spilled_->back();
       spilled_->pop_back();
-      p.free_count = batch_blocks;
+      set(p.free_count, batch_blocks);
       return;
     }
     if (unused_count_ == 0) add_chunk();
@@ -131,7 +138,7 @@ void block_pool::refill(part& p) {
   // The block with the lowest address is allocated first.
   for (std::size_t i = taken; i > 0; --i)
     p.free = ::new (unused + (i - 1) * block_bytes_) free_block{p.free};
-  p.free_count = taken;
+  set(p.free_count, taken);
 }
 
 // Takes the free blocks of the part that all threads had at first. No thread allocates from that
@@ -139,9 +146,13 @@ void block_pool::refill(part& p) {
 bool block_pool::take_left_behind(part& p) noexcept {
   part& first = parts_.first();
   if (&p == &first) return false;
+  // relaxed: a guess, which pairs with set(). The next refill finds what is returned meanwhile. All
+  // threads read the first part's line, so it is written only if there is something to take.
+  if (std::atomic_ref(first.free_count).load(std::memory_order_relaxed) == 0) return false;
   const std::lock_guard guard(first.lock);
   p.free = std::exchange(first.free, nullptr);
-  p.free_count = std::exchange(first.free_count, 0);
+  set(p.free_count, first.free_count);
+  set(first.free_count, 0);
   return p.free != nullptr;
 }
 
@@ -150,7 +161,7 @@ void block_pool::spill(part& p) noexcept {
   free_block* last = first;
   for (std::size_t i = 1; i < batch_blocks; ++i) last = last->next;
   p.free = std::exchange(last->next, nullptr);
-  p.free_count -= batch_blocks;
+  set(p.free_count, p.free_count - batch_blocks);
   const std::lock_guard guard(chunk_lock_);
   spilled_->push_back(first);  // has room: see add_chunk()
 }
@@ -210,7 +221,7 @@ void block_pool::reserve(std::size_t blocks) {
   const std::lock_guard guard(mine.lock, std::adopt_lock);
   for (std::size_t i = rest_count; i > 0; --i)
     mine.free = ::new (rest + (i - 1) * block_bytes_) free_block{mine.free};
-  mine.free_count += rest_count;
+  set(mine.free_count, mine.free_count + rest_count);
 }
 
 void block_pool::make_room_for_batches(std::size_t batches) {
@@ -225,7 +236,7 @@ bool block_pool::give_back_unused() noexcept {
   parts_.for_each([](part& p) {
     const std::lock_guard guard(p.lock);
     p.free = nullptr;
-    p.free_count = 0;
+    set(p.free_count, 0);
   });
   const std::lock_guard guard(chunk_lock_);
   if (spilled_ != nullptr) spilled_->clear();

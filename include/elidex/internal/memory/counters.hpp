@@ -22,6 +22,7 @@
 #include <new>
 
 #include "elidex/internal/memory/epoch.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
 #include "elidex/internal/memory/thread_parts.hpp"
 
 namespace elidex::internal {
@@ -159,6 +160,7 @@ class busy_counter {
   }
   void spread() noexcept {
     many* const made = new (std::nothrow) many;
+    if (made != nullptr) name_memory(made, sizeof *made, "counters");
     many* expected = nullptr;
     // release: pairs with add() and sum().
     if (made == nullptr ||

@@ -32,6 +32,7 @@
 
 #include "elidex/internal/memory/epoch.hpp"
 #include "elidex/internal/memory/made_on_demand.hpp"
+#include "elidex/internal/memory/memory_name.hpp"
 
 namespace elidex::internal {
 
@@ -79,7 +80,11 @@ class retire_list {
 
   using all_shards = std::array<shard, shard_count>;
   struct maker {
-    std::unique_ptr<all_shards> operator()() const { return std::make_unique<all_shards>(); }
+    std::unique_ptr<all_shards> operator()() const {
+      auto made = std::make_unique<all_shards>();
+      name_memory(made.get(), sizeof *made, "retired objects");
+      return made;
+    }
   };
 
   // After the thread's reserve().
