@@ -23,6 +23,7 @@
 #include "cli/process.hpp"
 #include "cli/progress.hpp"
 #include "cli/results_json.hpp"
+#include "cli/sim_databases.hpp"
 #include "cli/table.hpp"
 #include "cli/workload_flags.hpp"
 #include "machine/machine.hpp"
@@ -33,6 +34,7 @@ struct sim_flags : workload_flags {
   std::string machine = "haswell-ep-2x10";
   std::string cores;
   std::string threads;
+  sim_database_flags databases;
   std::string operations = "2000";
   std::string retries;
   std::string leaf_version = "none";
@@ -51,11 +53,6 @@ constexpr std::uint64_t cycles_max = 1'000'000'000;
 constexpr std::uint64_t retries_max = 1'000'000'000;
 constexpr std::uint64_t jobs_max = 256;
 constexpr std::uint64_t sim_keys_default = 1'000'000;
-
-struct threads_on_cores {
-  unsigned threads;
-  unsigned cores;
-};
 
 // What --cores and --threads ask for together.
 std::vector<threads_on_cores> places_of(const sim_flags& flags, std::uint64_t cores_max) {
@@ -119,17 +116,11 @@ ordered_json with_request(ordered_json answer, const ordered_json& request) {
   return answer;
 }
 
-// The requests to the program on the machine, one for each run.
-std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which,
-                               const ordered_json& common, std::vector<std::string>& skipped) {
-  const bench::workload_choice choice = read_workload_flags(flags);
+// What every request has.
+ordered_json base_of(const sim_flags& flags, const ordered_json& common) {
   ordered_json base = common;
-  base["string_keys"] = choice.keys_are == bench::key_type::string;
-  base["key_file"] =
-      choice.key_file.empty() ? "" : std::filesystem::absolute(choice.key_file).string();
-  base["keys"] = choice.keys.value_or(sim_keys_default);
   base["operations"] = parse_count("--ops", flags.operations, 1, operations_max);
-  base["seed"] = choice.seed;
+  base["seed"] = parse_count("--seed", flags.seed, 0, UINT64_MAX);
   base["quantum"] = parse_count("--quantum", flags.quantum, 0, cycles_max);
   if (!flags.retries.empty())
     base["retries"] = parse_count("--retries", flags.retries, 0, retries_max);
@@ -139,6 +130,17 @@ std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which
                  {"none", "head", "line"});
   }
   base["leaf_version"] = flags.leaf_version;
+  return base;
+}
+
+// The requests to the program on the machine, one for each run over indexes.
+std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which, ordered_json base,
+                               std::vector<std::string>& skipped) {
+  const bench::workload_choice choice = read_workload_flags(flags);
+  base["string_keys"] = choice.keys_are == bench::key_type::string;
+  base["key_file"] =
+      choice.key_file.empty() ? "" : std::filesystem::absolute(choice.key_file).string();
+  base["keys"] = choice.keys.value_or(sim_keys_default);
   base["scan_length_min"] = choice.scan_length_min;
   base["scan_length_max"] = choice.scan_length_max;
   base["order"] = bench::to_string(choice.order);
@@ -362,6 +364,10 @@ std::string fetch_tables(const std::vector<ordered_json>& runs) {
 
 // How many keys the run begins with. Empty if that is none.
 static std::string keys_told(const ordered_json& request) {
+  if (request["workload"] == "tpcc") {
+    return request["customers"].dump() + " customers of each district, " +
+           count_text(request["items"]) + " items, ";
+  }
   const bench::workload* const what = bench::find_workload(request["workload"].get<std::string>());
   if (what != nullptr && what->loads() && !what->visits_all_keys()) return "";
   return count_text(request["keys"]) + " keys, ";
@@ -379,7 +385,13 @@ static int sim_command(const sim_flags& flags) {
   ordered_json common{{"machine_file", file.string()},
                       {"set", parameter_changes(flags.set, which)}};
   std::vector<std::string> skipped;
-  std::vector<ordered_json> requests = plan(flags, which, common, skipped);
+  const workload_family family = family_on_machine(flags, flags.databases);
+  const ordered_json base = base_of(flags, common);
+  std::vector<ordered_json> requests =
+      family == workload_family::keys
+          ? plan(flags, which, base, skipped)
+          : database_requests(flags, flags.databases, family, base,
+                              places_of(flags, which.hardware_threads()));
   if (!flags.trace.empty()) {
     if (requests.size() != 1)
       refuse("--trace", flags.trace, "cannot record several runs", "flags that give one run");
@@ -418,7 +430,8 @@ static int sim_command(const sim_flags& flags) {
   text += "; " + keys_told(requests.front()) + count_text(requests.front()["operations"]) +
           " operations of each thread, seed " + requests.front()["seed"].dump() + ", commit " +
           source_commit() + "\n";
-  text += tables(runs) + conflict_tables(runs) + fetch_tables(runs);
+  text += family == workload_family::keys ? tables(runs) : database_tables(runs);
+  text += conflict_tables(runs) + fetch_tables(runs);
   for (const std::string& one : skipped) text += "\nskipped: " + one;
   print(text + (skipped.empty() ? "" : "\n"));
   return 0;
@@ -445,6 +458,7 @@ void add_sim_command(command_parser& app) {
   command.add_option("--ops", flags->operations, "operations of each thread")
       .type_name("N")
       .shows_default();
+  add_options(command, flags->databases);
   command
       .add_option("--retries", flags->retries,
                   "retries after a conflict, of every index with RTM except ordered_map and "

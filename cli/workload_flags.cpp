@@ -21,12 +21,6 @@ std::vector<std::string> workload_names() {
   return names;
 }
 
-bool is_for_databases(const std::string& name) {
-  const auto& all = database_workloads();
-  return std::any_of(all.begin(), all.end(),
-                     [&](const named_workload& one) { return one.name == name; });
-}
-
 [[noreturn]] void refuse_workload(const std::string& name) {
   for (const bench::numbered_kind& one : bench::numbered_kinds()) {
     if (one.is_meant_by(name))
@@ -71,7 +65,7 @@ bench::workload_choice read_workload_flags(const workload_flags& flags) {
     const bench::index_info* const index = bench::find_index(name);
     if (index == nullptr && bench::table_store::find_database(name) != nullptr)
       refuse("--index", name,
-             "is a database, for bench with --workload " + database_workload_names(),
+             "is a database, with --workload " + database_workload_names(),
              "an index that 'elidex list' prints");
     if (index == nullptr)
       refuse_value("--index", name, "an index that 'elidex list' prints",
@@ -80,8 +74,6 @@ bench::workload_choice read_workload_flags(const workload_flags& flags) {
   }
   for (const std::string& name : list_of("--workload", flags.workload)) {
     const bench::workload* const what = bench::find_workload(name);
-    if (what == nullptr && is_for_databases(name))
-      refuse("--workload", name, "is for bench", "a workload of keys that 'elidex list' prints");
     if (what == nullptr) refuse_workload(name);
     options.workloads.push_back(what);
   }

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <concepts>
 #include <csignal>
 #include <cstdint>
@@ -32,6 +33,7 @@
 #include "bench/simulated/run_on_machine.hpp"
 #include "bench/simulated/tpcc_on_machine.hpp"
 #include "bench/simulated/trace.hpp"
+#include "bench/simulated/ycsb_txn_on_machine.hpp"
 #include "bench/support/bad_input.hpp"
 #include "papers/schrimpf/experiments/experiment.hpp"
 #include "papers/schrimpf/txbench/txbench_on_machine.hpp"
@@ -121,6 +123,21 @@ bench::tpcc_request tpcc_request_of(const ordered_json& request) {
   wanted.size.terminals_number_orders = request.value("order_numbers", "district") == "terminal";
   if (request.value("readers", "snapshots") == "transactions")
     wanted.how = bench::tpcc::readers::as_transactions;
+  return wanted;
+}
+
+constexpr std::string_view ycsb_txn_prefix = "ycsb-txn:";
+
+bench::ycsb_txn_request ycsb_txn_request_of(const ordered_json& request) {
+  bench::ycsb_txn_request wanted;
+  wanted.run = request_of(request);
+  const std::string name = wanted.run.workload.substr(ycsb_txn_prefix.size());
+  const bench::ycsb_txn::mix* const what = bench::ycsb_txn::find_mix(name);
+  if (what == nullptr) throw bench::bad_input("unknown workload '" + wanted.run.workload + "'");
+  wanted.is.what = *what;
+  wanted.is.keys = wanted.run.keys;
+  read_if_given(request, "ops_per_txn", wanted.is.operations);
+  wanted.is.theta = request.value("theta", wanted.is.theta);
   return wanted;
 }
 
@@ -319,6 +336,31 @@ ordered_json counts_of(const elidex::lock_counts& counts) {
           {"aborts", std::move(aborts)}};
 }
 
+// What all workloads over databases have.
+template <std::size_t Kinds>
+void add_transactions(ordered_json& document, const bench::database_result<Kinds>& result,
+                      const std::array<std::string_view, Kinds>& names) {
+  document["tps"] = result.run.mops * 1e6;
+  // tps is over the longest of the clocks, and threads whose transactions were short wait for it.
+  // The sum of the threads' rates is what they make in equal times.
+  double rates = 0;
+  for (const sim::thread_report& one : result.run.machine.threads)
+    rates += 1 / static_cast<double>(one.cycles);
+  document["tps_of_threads"] = result.run.mops * 1e6 * rates *
+                               static_cast<double>(result.run.machine.cycles) /
+                               static_cast<double>(result.run.machine.threads.size());
+  for (std::size_t k = 0; k < Kinds; ++k) {
+    document["by_type"][std::string(names[k])] = {{"transactions", result.transactions[k]},
+                                                  {"ns_p50", result.latency[k].percentile(50)},
+                                                  {"ns_p99", result.latency[k].percentile(99)}};
+  }
+  document["rolled_back"] = result.rolled_back;
+  document["repeated"] = result.repeated;
+  document["commit_regions"] = counts_of(result.commits);
+  document["index_regions"] = counts_of(result.look_ups);
+  document["violations"] = ordered_json::array();  // else there is no document
+}
+
 ordered_json document_of(const bench::tpcc_request& wanted, const bench::tpcc_result& result) {
   ordered_json document = document_of(wanted.run, result.run);
   document["warehouses"] = wanted.size.warehouses;
@@ -329,18 +371,16 @@ ordered_json document_of(const bench::tpcc_request& wanted, const bench::tpcc_re
   document["order_numbers"] = wanted.size.terminals_number_orders ? "terminal" : "district";
   document["readers"] =
       wanted.how == bench::tpcc::readers::as_snapshots ? "snapshots" : "transactions";
-  document["tps"] = result.run.mops * 1e6;
-  for (std::size_t k = 0; k < bench::tpcc::kinds; ++k) {
-    document["by_type"][std::string(bench::tpcc::kind_names[k])] = {
-        {"transactions", result.transactions[k]},
-        {"ns_p50", result.latency[k].percentile(50)},
-        {"ns_p99", result.latency[k].percentile(99)}};
-  }
-  document["rolled_back"] = result.rolled_back;
-  document["repeated"] = result.repeated;
-  document["commit_regions"] = counts_of(result.commits);
-  document["index_regions"] = counts_of(result.look_ups);
-  document["violations"] = ordered_json::array();  // else there is no document
+  add_transactions(document, result, bench::tpcc::kind_names);
+  return document;
+}
+
+ordered_json document_of(const bench::ycsb_txn_request& wanted,
+                         const bench::ycsb_txn_result& result) {
+  ordered_json document = document_of(wanted.run, result.run);
+  document["ops_per_txn"] = wanted.is.operations;
+  document["theta"] = wanted.is.theta;
+  add_transactions(document, result, bench::ycsb_txn::kind_names);
   return document;
 }
 
@@ -505,6 +545,12 @@ int answer(const ordered_json& request) {
     const bench::tpcc_request wanted =
         outside_the_machine([&] { return tpcc_request_of(request); });
     const bench::tpcc_result result = bench::run_tpcc_on_machine(wanted);
+    document = document_of(wanted, result);
+    trace(request, wanted.run, result.run.machine);
+  } else if (request.at("workload").get<std::string>().starts_with(ycsb_txn_prefix)) {
+    const bench::ycsb_txn_request wanted =
+        outside_the_machine([&] { return ycsb_txn_request_of(request); });
+    const bench::ycsb_txn_result result = bench::run_ycsb_txn_on_machine(wanted);
     document = document_of(wanted, result);
     trace(request, wanted.run, result.run.machine);
   } else if (request.at("workload") == "txbench") {

@@ -1,6 +1,5 @@
 #include "bench/simulated/tpcc_on_machine.hpp"
 
-#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -12,10 +11,6 @@
 namespace elidex::bench {
 namespace {
 
-using tpcc::kinds;
-
-constexpr std::uint64_t warm_up_share = 10;  // one in ten transactions more
-
 // The load runs outside of simulated time, where the machine's clock does not advance. So all of
 // the load has one date.
 std::uint64_t cycles_per_us = 1'000;  // one run at a time
@@ -23,123 +18,48 @@ tpcc::date simulated_clock() noexcept {
   return 1 + static_cast<tpcc::date>(sim::now() / cycles_per_us);
 }
 
-template <class Map>
-lock_counts htm_counts_of(const Map& map) {
-  if constexpr (requires { lock_counts_of(map.sync()); }) {
-    return lock_counts_of(map.sync());
-  } else if constexpr (requires { map.htm_counts(); }) {
-    return map.htm_counts();
-  } else {
-    return {};
-  }
-}
-
-template <class Company>
-lock_counts index_counts(Company& of) {
-  lock_counts sum;
-  const auto add = [&](auto&... tables) { ((sum += htm_counts_of(tables.map())), ...); };
-  add(of.warehouses, of.districts, of.customers, of.customers_by_name, of.payments, of.orders,
-      of.orders_by_customer, of.new_orders, of.order_lines, of.items, of.stocks);
-  return sum;
-}
-
+// run_database()'s workload.
 template <class Database>
-lock_counts commit_counts(Database& db) {
-  if constexpr (requires { db.protocol().htm_counts(); }) {
-    return db.protocol().htm_counts();
-  } else {
-    return {};
+class terminals {
+ public:
+  static constexpr std::size_t kinds = tpcc::kinds;
+  terminals(Database& db, const tpcc_request& wanted)
+      : in_(db, wanted.size, wanted.run.seed, &simulated_clock), wanted_(wanted) {
+    in_.load();
   }
-}
+  template <class Fn>
+  void for_each_table(const Fn& fn) {
+    fn(in_.warehouses), fn(in_.districts), fn(in_.customers), fn(in_.customers_by_name);
+    fn(in_.payments), fn(in_.orders), fn(in_.orders_by_customer), fn(in_.new_orders);
+    fn(in_.order_lines), fn(in_.items), fn(in_.stocks);
+  }
+  auto make_user(unsigned number) {
+    return tpcc::terminal(in_, 1 + number % wanted_.size.warehouses,
+                          wanted_.run.seed * 1'000 + number, wanted_.how);
+  }
+  template <class User>
+  table_store::step_result step(User& who) const {
+    const tpcc::step_result done = who.step();
+    return {static_cast<std::size_t>(done.what), done.rolled_back};
+  }
+  template <class User>
+  void add(unsigned, const User&) const noexcept {}
+  void check() {
+    for (const tpcc::violation& one : tpcc::violations(in_))
+      throw std::runtime_error(wanted_.run.index + ": " + one.text);
+  }
 
-template <class Company>
-std::size_t rows(Company& of) {
-  std::size_t sum = 0;
-  const auto add = [&](auto&... tables) { ((sum += tables.map().size()), ...); };
-  add(of.warehouses, of.districts, of.customers, of.customers_by_name, of.payments, of.orders,
-      of.orders_by_customer, of.new_orders, of.order_lines, of.items, of.stocks);
-  return sum;
-}
-
-template <class Company>
-std::size_t bytes(Company& of) {
-  std::size_t sum = 0;
-  const auto add = [&](auto&... tables) { ((sum += tables.memory_bytes()), ...); };
-  add(of.warehouses, of.districts, of.customers, of.customers_by_name, of.payments, of.orders,
-      of.orders_by_customer, of.new_orders, of.order_lines, of.items, of.stocks);
-  return sum;
-}
-
-// A line is written at each step: no two terminals share one.
-struct alignas(128) terminal_result {
-  std::array<latency_histogram, kinds> latency;
-  std::uint64_t rolled_back = 0;
+ private:
+  tpcc::company<Database> in_;
+  const tpcc_request& wanted_;
 };
 
 template <class Database>
 tpcc_result run_with(const tpcc_request& wanted) {
-  const sim_request& how = wanted.run;
-  // Made on the machine, because a database may ask what the machine can do.
-  std::unique_ptr<Database> db;
-  sim::run(how.machine, {}, {[&] { db = std::make_unique<Database>(); }});
-  tpcc::company<Database> in(*db, wanted.size, how.seed, &simulated_clock);
-  in.load();
-  tpcc_result outcome;
-  outcome.run.keys = rows(in);
-  outcome.run.bytes_per_key =
-      static_cast<double>(bytes(in)) / static_cast<double>(outcome.run.keys);
-
-  std::vector<terminal_result> results(how.threads);
-  const auto warm_up = how.operations / warm_up_share;
-  const double ns_per_cycle = 1e3 / static_cast<double>(how.machine.megahertz);
-  // Of the warm-up too: reading the counters of two dozen locks would take a terminal as long as
-  // some transactions.
-  const lock_counts commits_before = commit_counts(*db);
-  const lock_counts look_ups_before = index_counts(in);
-  const std::size_t repeated_before = db->stats().conflicts;
-  std::vector<std::function<void()>> bodies;
-  for (unsigned t = 0; t < how.threads; ++t) {
-    bodies.emplace_back([&, t] {
-      tpcc::terminal user(in, 1 + t % wanted.size.warehouses, how.seed * 1'000 + t, wanted.how);
-      for (std::uint64_t i = 0; i < warm_up; ++i) user.step();
-      sim::start_counting();
-      terminal_result& mine = results[t];
-      for (std::uint64_t i = 0; i < how.operations; ++i) {
-        const std::uint64_t begin = sim::now();
-        const tpcc::step_result done = user.step();
-        const double ns = static_cast<double>(sim::now() - begin) * ns_per_cycle;
-        mine.latency[static_cast<std::size_t>(done.what)].record(static_cast<std::uint64_t>(ns));
-        mine.rolled_back += done.rolled_back ? 1 : 0;
-      }
-    });
-  }
-  sim_result& run = outcome.run;
-  run.machine = sim::run(how.machine,
-                         {.seed = how.seed,
-                          .quantum_cycles = how.quantum_cycles,
-                          .record_events = how.record_events,
-                          .warm_l3 = true},
-                         bodies);
-  if (!run.machine.stuck.empty()) throw std::runtime_error(run.machine.stuck);
-  outcome.commits = commit_counts(*db) - commits_before;
-  outcome.look_ups = index_counts(in) - look_ups_before;
-  outcome.repeated = db->stats().conflicts - repeated_before;
-  for (const tpcc::violation& one : tpcc::violations(in))
-    throw std::runtime_error(how.index + ": " + one.text);
-
-  run.counters = counters_of(outcome.commits + outcome.look_ups);
-  for (const terminal_result& one : results) {
-    outcome.rolled_back += one.rolled_back;
-    for (std::size_t k = 0; k < kinds; ++k) {
-      outcome.latency[k] += one.latency[k];
-      outcome.transactions[k] += one.latency[k].samples();
-      run.latency += one.latency[k];
-    }
-  }
-  run.operations = run.latency.samples();
-  const double seconds =
-      static_cast<double>(run.machine.cycles) / (static_cast<double>(how.machine.megahertz) * 1e6);
-  run.mops = seconds > 0 ? static_cast<double>(run.operations) / seconds / 1e6 : 0;
+  const std::unique_ptr<Database> db = make_on_machine<Database>(wanted.run.machine);
+  terminals<Database> in(*db, wanted);
+  tpcc_result outcome = run_database(wanted.run, *db, in);
+  in.check();
   return outcome;
 }
 
@@ -175,6 +95,7 @@ constexpr database_on_machine all[] = {
     {"db/dbx:euno-btree+", &run_with<table_store::dbx_over<table_store::euno_btree_plus_set>>},
     {"db/silo:masstree", &run_with<table_store::silo_over_masstree>},
     {"db/silo", &run_with<basic_database<db::silo_commit>>},
+    {"db/occ", &run_with<basic_database<>>},
 };
 
 }  // namespace
@@ -186,11 +107,7 @@ std::vector<std::string_view> databases_on_machine() {
 }
 
 tpcc_result run_tpcc_on_machine(const tpcc_request& wanted) {
-  if (wanted.run.threads > wanted.run.machine.hardware_threads()) {
-    throw bad_input("--cores: " + wanted.run.machine.name + " has " +
-                    std::to_string(wanted.run.machine.hardware_threads()) +
-                    " hardware threads, not " + std::to_string(wanted.run.threads));
-  }
+  check_threads(wanted.run);
   conflict_retries_asked_for = wanted.run.retries;
   commit_retries_asked_for = wanted.commit_retries ? wanted.commit_retries : wanted.run.retries;
   cycles_per_us = wanted.run.machine.megahertz;

@@ -8,26 +8,23 @@
 //   const tpcc_result r = run_tpcc_on_machine(wanted);
 //   r.run.mops * 1e6, r.commits, r.run.machine.conflicts ...
 //
-// The company is loaded before the machine starts; the L3 caches begin with it in them. Each
-// terminal first runs a tenth of its transactions for the caches' sake, then all meet and the
-// clocks count from there. Terminals go round robin over the warehouses, draw the specification's
-// mix, and the two kinds that only read are snapshots unless asked otherwise. Behind the run the
-// consistency conditions are looked at.
+// Loaded and run as database_run.hpp says. Terminals go round robin over the warehouses, draw the
+// specification's mix, and the two kinds that only read are snapshots unless asked otherwise.
+// Behind the run the consistency conditions are looked at.
 //
 // A smaller scale than the specification's has the same proportions (bench/tpcc/random.hpp), but
 // for items and stock, which are as many as asked for: fewer stocks are hotter ones.
 //
 // Thread-safety: one run at a time in a process.
 
-#include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
-#include "bench/simulated/run_on_machine.hpp"
+#include "bench/simulated/database_run.hpp"
 #include "bench/tpcc/random.hpp"
 #include "bench/tpcc/terminal.hpp"
-#include "elidex/internal/sync/lock_stats.hpp"
 
 namespace elidex::bench {
 
@@ -42,19 +39,7 @@ struct tpcc_request {
   std::optional<std::uint32_t> commit_retries;  // of the regions of commits; none: run.retries
 };
 
-/// Of the counted part, unless said otherwise.
-struct tpcc_result {
-  /// Its operations are transactions that ended, its keys the rows of the load; its counters are
-  /// those of all regions, with the warm-up's.
-  sim_result run;
-  std::array<std::uint64_t, tpcc::kinds> transactions{};
-  std::array<latency_histogram, tpcc::kinds> latency;
-  std::uint64_t rolled_back = 0;
-  // With the warm-up's:
-  std::uint64_t repeated = 0;  // attempts
-  lock_counts commits;         // of the commit's regions
-  lock_counts look_ups;        // of the indexes' regions, outside of commits
-};
+using tpcc_result = database_result<tpcc::kinds>;
 
 /// The databases' names.
 [[nodiscard]] std::vector<std::string_view> databases_on_machine();

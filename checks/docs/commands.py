@@ -189,6 +189,8 @@ ROWS = [
             "--workload eunomia:0.99,eunomia:0.5 --cores 16 --ops 8000", ("8000", "200")),
     reduced("./dev elidex sim --index btree/spin,ordered_map --machine haswell-i5-4670t --cores 4 "
             "--threads 4,64", ("4,64", "4,64 --ops 50 --keys 1K")),
+    reduced("./dev elidex sim --workload tpcc --machine icelake-sp-2x32 --cores 1,16,64",
+            ("1,16,64", "1,4 --ops 20 --customers 30 --items 100")),
     as_written("./dev elidex sim --index btree/htm-dbx --dist zipf:0.99 --machine haswell-i7-4770 "
                "--cores 8 "
                "--trace collapse.json"),

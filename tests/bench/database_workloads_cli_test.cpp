@@ -48,7 +48,6 @@ TEST_F(elidex_tool, ycsb_txn_refuses_what_it_cannot_do) {
   refused("bench --workload tpcc --theta 0.5", "--theta: '0.5'", "expected --workload ycsb-txn");
   refused("bench --workload a --ops-per-txn 4", "--ops-per-txn: '4'",
           "expected --workload ycsb-txn");
-  refused("sim --workload ycsb-txn:a", "--workload: 'ycsb-txn:a'", "is for bench");
 }
 
 TEST_F(elidex_tool, smallbank_refuses_what_it_cannot_do) {
@@ -151,5 +150,54 @@ TEST_F(elidex_tool, database_workloads_are_told_on_a_terminal_and_listed) {
   for (const char* const name : {"ycsb-txn:a", "ycsb-txn:f", "smallbank:h-store"})
     EXPECT_THAT(list.out, HasSubstr(name));
 }
+
+#if defined(ELIDEX_HAS_SIM)
+
+TEST_F(elidex_tool, databases_run_on_the_machine) {
+  const outcome tpcc = run(
+      "sim --workload tpcc --index db/occ,db/silo --cores 1,2 --ops 20 --customers 30 --items 100 "
+      "--json -");
+  ASSERT_EQ(tpcc.status, 0) << tpcc.err;
+  const auto runs = nlohmann::json::parse(tpcc.out)["runs"];
+  ASSERT_EQ(runs.size(), 4U);
+  for (const auto& one : runs) {
+    EXPECT_EQ(one["warehouses"], one["threads"]);
+    EXPECT_GE(one["tps_of_threads"].get<double>(), one["tps"].get<double>() * 0.999);
+    EXPECT_EQ(one["requests"], 20 * one["threads"].get<int>());
+  }
+  const outcome ycsb = run(
+      "sim --workload ycsb-txn:a,ycsb-txn:c --index db/silo --cores 2 --ops 20 --keys 1K --theta 0 "
+      "--json -");
+  ASSERT_EQ(ycsb.status, 0) << ycsb.err;
+  const auto two = nlohmann::json::parse(ycsb.out)["runs"];
+  ASSERT_EQ(two.size(), 2U);
+  EXPECT_EQ(two[0]["workload"], "ycsb-txn:a");
+  EXPECT_EQ(two[0]["dist"], "uniform");
+  EXPECT_EQ(two[0]["keys"], 1000);
+  EXPECT_GT(two[0]["by_type"]["changing"]["transactions"], 0);
+  EXPECT_EQ(two[1]["by_type"]["changing"]["transactions"], 0);
+}
+
+TEST_F(elidex_tool, databases_on_the_machine_are_compared_with_fewer_cores) {
+  const outcome got =
+      run("sim --workload tpcc --cores 1,2 --ops 20 --customers 30 --items 100 --warehouses 2");
+  ASSERT_EQ(got.status, 0) << got.err;
+  EXPECT_THAT(got.out, HasSubstr("of linear"));
+  EXPECT_THAT(got.out, HasSubstr("db/occ"));
+}
+
+TEST_F(elidex_tool, sim_refuses_databases_that_it_cannot_run) {
+  refused("sim --workload smallbank", "--workload: 'smallbank' is for bench");
+  refused("sim --workload tpcc --keys 5", "--keys: '5' cannot be combined with --workload tpcc");
+  refused("sim --workload a --warehouses 2", "--warehouses", "--workload tpcc");
+  refused("sim --workload tpcc,a", "--workload", "tpcc alone");
+  refused("sim --workload tpcc --threads 4 --cores 2", "--threads", "a core for each thread");
+  refused("sim --workload tpcc --index db/2pl", "--index: 'db/2pl'");
+  refused("sim --workload ycsb-txn:b --index db/2pl", "--index: 'db/2pl'", "db/occ");
+  refused("sim --workload ycsb-txn:d", "--workload: invalid value 'ycsb-txn:d'", "ycsb-txn:a");
+  refused("sim --workload ycsb-txn:b --theta 2", "--theta: invalid value '2'");
+}
+
+#endif  // ELIDEX_HAS_SIM
 
 }  // namespace
