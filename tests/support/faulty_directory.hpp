@@ -35,6 +35,8 @@ struct disk_faults {
   std::uint64_t room_bytes = never;    // for the files that are there
   std::uint64_t fail_sync_at = never;  // counts syncs of files: this one and all later ones
   std::uint64_t fail_one_sync = never;
+  std::uint64_t fail_one_call = never;  // counts all calls, those that read too
+  std::errc fail_one_with = std::errc::io_error;
   std::size_t write_bytes_max = never;
   bool interrupts = false;  // every other call
   bool sync_lies = false;   // success without effect: the canary
@@ -68,7 +70,15 @@ class faulty_disk {
     std::uint64_t syncs = 0;
     std::uint64_t used = 0;
     std::uint64_t calls = 0;
+    std::uint64_t all_calls = 0;
 
+    // Whether the call is the one that is to fail. Otherwise clears `error`.
+    bool fails_once(std::error_code& error) {
+      error.clear();
+      if (all_calls++ != faults.fail_one_call) return false;
+      error = std::make_error_code(faults.fail_one_with);
+      return true;
+    }
     std::uint64_t occupied() const {
       std::uint64_t bytes = 0;
       for (const auto& [name, of] : names) bytes += of->bytes.size();
@@ -96,7 +106,7 @@ class faulty_disk {
 
     std::size_t write_some(std::span<const std::byte> bytes, std::error_code& error) override {
       const std::lock_guard guard(disk_->mutex);
-      if (disk_->fails(error)) return 0;
+      if (disk_->fails_once(error) || disk_->fails(error)) return 0;
       std::size_t count = std::min(bytes.size(), disk_->faults.write_bytes_max);
       const std::uint64_t room = std::min(
           disk_->faults.disk_bytes - std::min(disk_->used, disk_->faults.disk_bytes),
@@ -110,7 +120,7 @@ class faulty_disk {
     std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes,
                           std::error_code& error) override {
       const std::lock_guard guard(disk_->mutex);
-      error.clear();
+      if (disk_->fails_once(error)) return 0;
       if (disk_->faults.interrupts && disk_->calls++ % 2 == 0) {
         error = std::make_error_code(std::errc::interrupted);
         return 0;
@@ -122,13 +132,12 @@ class faulty_disk {
     }
     std::uint64_t size(std::error_code& error) override {
       const std::lock_guard guard(disk_->mutex);
-      error.clear();
-      return inode_->bytes.size();
+      return disk_->fails_once(error) ? 0 : inode_->bytes.size();
     }
     void sync(std::error_code& error) override {
       const std::lock_guard guard(disk_->mutex);
-      error.clear();
       const std::uint64_t number = disk_->syncs++;
+      if (disk_->fails_once(error)) return;
       if (disk_->operations++ >= disk_->faults.power_off_at ||
           number >= disk_->faults.fail_sync_at || number == disk_->faults.fail_one_sync) {
         error = std::make_error_code(std::errc::io_error);
@@ -149,7 +158,7 @@ class faulty_disk {
 
     std::vector<std::string> names(std::error_code& error) override {
       const std::lock_guard guard(disk_->mutex);
-      error.clear();
+      if (disk_->fails_once(error)) return {};
       std::vector<std::string> found{".", ".."};
       if (shared_) found.emplace_back("somebody else's");
       for (const auto& [name, content] : disk_->names) found.push_back(name);
@@ -168,7 +177,7 @@ class faulty_disk {
     }
     std::unique_ptr<log_file> open(const std::string& name, std::error_code& error) override {
       const std::lock_guard guard(disk_->mutex);
-      error.clear();
+      if (disk_->fails_once(error)) return nullptr;
       const auto found = disk_->names.find(name);
       if (found == disk_->names.end()) {
         error = std::make_error_code(std::errc::no_such_file_or_directory);
@@ -191,7 +200,7 @@ class faulty_disk {
     }
     void sync(std::error_code& error) override {
       const std::lock_guard guard(disk_->mutex);
-      error.clear();
+      if (disk_->fails_once(error)) return;
       if (disk_->operations++ >= disk_->faults.power_off_at) {
         error = std::make_error_code(std::errc::io_error);
       } else if (!disk_->faults.sync_lies) {
@@ -202,7 +211,7 @@ class faulty_disk {
 
    private:
     bool may_change(std::error_code& error) {
-      error.clear();
+      if (disk_->fails_once(error)) return false;
       if (disk_->operations++ < disk_->faults.power_off_at) return true;
       error = std::make_error_code(std::errc::io_error);
       return false;
@@ -231,6 +240,11 @@ class faulty_disk {
   // The same without somebody else's file.
   std::unique_ptr<log_directory> private_directory() {
     return std::make_unique<directory_of>(state_, false);
+  }
+  // How often anybody has called the disk.
+  std::uint64_t calls() const {
+    const std::lock_guard guard(state_->mutex);
+    return state_->all_calls;
   }
   std::uint64_t operations() const {
     const std::lock_guard guard(state_->mutex);
