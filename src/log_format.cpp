@@ -222,13 +222,15 @@ void check_length(std::string_view key, std::string_view row) {
     throw std::length_error("elidex: a key or a row of 2 GiB does not fit into a log entry");
 }
 
+constexpr std::size_t row_field_at = 8;  // in an entry's header
+
 // An entry without its row: where that has its bytes.
 std::byte* append_entry_header(byte_buffer& to, std::uint32_t table, std::string_view key,
                                std::uint32_t row_field, std::size_t row_bytes) {
   std::byte* const at = to.grow(entry_header_bytes + key.size() + row_bytes);
   put_number(at, table);
   put_number(at + 4, static_cast<std::uint32_t>(key.size()));
-  put_number(at + 8, row_field);
+  put_number(at + row_field_at, row_field);
   if (!key.empty()) std::memcpy(at + entry_header_bytes, key.data(), key.size());
   return at + entry_header_bytes + key.size();
 }
@@ -238,21 +240,47 @@ std::byte* append_entry_header(byte_buffer& to, std::uint32_t table, std::string
 constexpr std::size_t word_bytes = sizeof(std::uint64_t);
 constexpr std::size_t words_max = 0xFFFF;
 
-bool differ(std::string_view a, std::string_view b, std::size_t word) noexcept {
-  return std::memcmp(a.data() + word * word_bytes, b.data() + word * word_bytes, word_bytes) != 0;
+std::uint64_t word_at(std::string_view row, std::size_t word) noexcept {
+  std::uint64_t value = 0;
+  std::memcpy(&value, row.data() + word * word_bytes, word_bytes);
+  return value;
+}
+std::uint64_t difference(std::string_view a, std::string_view b, std::size_t word) noexcept {
+  return word_at(a, word) ^ word_at(b, word);
+}
+// The first word from `word` on in which the rows differ, or the number of words. Most words are
+// equal, so it compares four at once.
+std::size_t next_difference(std::string_view a, std::string_view b, std::size_t word) noexcept {
+  const std::size_t words = a.size() / word_bytes;
+  while (word + 4 <= words && (difference(a, b, word) | difference(a, b, word + 1) |
+                               difference(a, b, word + 2) | difference(a, b, word + 3)) == 0)
+    word += 4;
+  while (word < words && difference(a, b, word) == 0) ++word;
+  return word;
+}
+std::size_t next_equality(std::string_view a, std::string_view b, std::size_t word) noexcept {
+  const std::size_t words = a.size() / word_bytes;
+  while (word < words && difference(a, b, word) != 0) ++word;
+  return word;
 }
 
-// Calls fn(first, behind) for each piece in which the rows differ.
-template <class Fn>
-void for_each_piece(std::string_view before, std::string_view after, Fn&& fn) {
-  const std::size_t words = before.size() / word_bytes;
-  for (std::size_t first = 0; first < words; ++first) {
-    if (!differ(before, after, first)) continue;
-    std::size_t behind = first + 1;
-    while (behind < words && differ(before, after, behind)) ++behind;
-    fn(first, behind);
-    first = behind;
+// Writes the pieces in which the rows differ into `to`, which has room for a row. Returns how many
+// bytes that are, or the row's size if they are not shorter than the row.
+std::size_t write_pieces(std::string_view before, std::string_view after, std::byte* to) noexcept {
+  const std::size_t words = after.size() / word_bytes;
+  std::size_t bytes = 0;
+  for (std::size_t first = next_difference(before, after, 0); first < words;) {
+    const std::size_t behind = next_equality(before, after, first + 1);
+    const std::size_t piece_bytes = (behind - first) * word_bytes;
+    if (bytes + piece_header_bytes + piece_bytes >= after.size()) return after.size();
+    std::byte* const at = to + bytes;
+    put_number(at, static_cast<std::uint16_t>(first));
+    put_number(at + 2, static_cast<std::uint16_t>(behind - first));
+    std::memcpy(at + piece_header_bytes, after.data() + first * word_bytes, piece_bytes);
+    bytes += piece_header_bytes + piece_bytes;
+    first = next_difference(before, after, behind);
   }
+  return bytes;
 }
 
 }  // namespace
@@ -269,29 +297,20 @@ void append_entry(byte_buffer& to, std::uint32_t table, log_operation operation,
 
 void append_change(byte_buffer& to, std::uint32_t table, std::string_view key,
                    std::string_view before, std::string_view after) {
-  std::size_t bytes = 0;
-  const bool has_words = before.size() == after.size() && after.size() % word_bytes == 0;
-  if (has_words && after.size() / word_bytes <= words_max) {
-    for_each_piece(before, after, [&](std::size_t first, std::size_t behind) {
-      bytes += piece_header_bytes + (behind - first) * word_bytes;
-    });
-  } else {
-    bytes = after.size();
-  }
-  if (bytes >= after.size()) {
-    append_entry(to, table, log_operation::upsert, key, after);
-    return;
-  }
   check_length(key, after);
-  std::byte* at =
-      append_entry_header(to, table, key, is_change | static_cast<std::uint32_t>(bytes), bytes);
-  for_each_piece(before, after, [&](std::size_t first, std::size_t behind) {
-    put_number(at, static_cast<std::uint16_t>(first));
-    put_number(at + 2, static_cast<std::uint16_t>(behind - first));
-    std::memcpy(at + piece_header_bytes, after.data() + first * word_bytes,
-                (behind - first) * word_bytes);
-    at += piece_header_bytes + (behind - first) * word_bytes;
-  });
+  const std::size_t begin = to.size();
+  if (before.size() == after.size() && after.size() % word_bytes == 0 &&
+      after.size() / word_bytes <= words_max) {
+    std::byte* const row = append_entry_header(to, table, key, 0, after.size());
+    const std::size_t bytes = write_pieces(before, after, row);
+    if (bytes < after.size()) {
+      put_number(to.data() + begin + row_field_at, is_change | static_cast<std::uint32_t>(bytes));
+      to.shrink(begin + entry_header_bytes + key.size() + bytes);
+      return;
+    }
+    to.shrink(begin);
+  }
+  append_entry(to, table, log_operation::upsert, key, after);
 }
 
 record_reader::parse_status record_reader::next(log_entry& entry) noexcept {

@@ -73,7 +73,7 @@ struct storage_options {
   std::size_t segment_bytes = std::size_t{64} << 20;  // the approximate size of a segment
   // The database writes a checkpoint by itself when the log has grown by this many bytes since the
   // last one, and by at least the last one's size. 0: never.
-  std::uint64_t checkpoint_bytes = std::uint64_t{256} << 20;
+  std::uint64_t checkpoint_bytes = std::uint64_t{1} << 30;
   // The same when the last one is older than this and something has been logged since. 0: never.
   std::chrono::milliseconds checkpoint_time{0};
   // How the log, checkpoints and backups that are written from this open() on are compressed. Files
