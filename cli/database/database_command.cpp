@@ -465,25 +465,23 @@ void add_database_commands(command_parser& db) {
           shell_command);
   shell.add_flag("--write", shell_flags->write, "allow put and erase");
   add("verify", "read everything and name the first damage", verify_command);
-  const auto add_copy = [&](const char* name, const std::string& help,
+  const auto add_copy = [&](const char* name, const std::string& help, const std::string& copy,
                             int (*run)(const database_flags&)) {
     auto added = add(name, help, run);
-    added.first
-        .add_option("to", added.second->to,
-                    "the copy: an empty or new directory; with --update, an earlier copy")
-        .type_name("TO")
-        .required();
+    added.first.add_option("to", added.second->to, copy).type_name("TO").required();
     return added;
   };
-  auto [backup, backup_flags] =
-      add_copy("backup", "copy the directory, and read the copy", backup_command);
+  auto [backup, backup_flags] = add_copy(
+      "backup", "copy the directory, and read the copy",
+      "the copy: an empty or new directory; with --update, an earlier copy", backup_command);
   backup.add_flag("--update", backup_flags->update,
                   "add to an earlier copy what the log has gained since");
   auto [history, history_flags] =
       add("history", "list the files that earlier states can be restored from", history_command);
   history.add_option("--json", history_flags->json, json_help).type_name("FILE");
   auto [restore, restore_flags] =
-      add_copy("restore", "copy an earlier state of the directory, and read it", restore_command);
+      add_copy("restore", "copy an earlier state of the directory, and read it",
+               "the copy: an empty or new directory", restore_command);
   restore
       .add_option("--group", restore_flags->group,
                   "the state after this commit group (see history)")

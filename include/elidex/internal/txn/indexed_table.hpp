@@ -462,7 +462,8 @@ class indexed_table {
       if (!there) {
         add_entry(t, to, key, value);
       } else if (!is_of(*there, key)) {
-        throw duplicate_key(to.entries->name() + ": two rows have one value (expected: unique)");
+        throw duplicate_key(to.entries->name() + ": row " + text_of(key) +
+                            " has the value of another row (expected: unique)");
       }
     }
     return rows.empty() ? std::nullopt : std::optional(rows.back().first);
@@ -521,8 +522,8 @@ class indexed_table {
       const key_argument key = key_words<key_type>::of(one.key());
       const std::string value = in.value_of(key, table.row_of(seen.words));
       if (!in.entries->load_row(entry_key(in, key, value), make_entry(key, value), seen.stamp))
-        throw duplicate_key(in.entries->name() +
-                            ": two rows of the directory have one value (expected: unique)");
+        throw duplicate_key(in.entries->name() + ": row " + text_of(key) +
+                            " of the directory has the value of another row (expected: unique)");
     });
   }
   static entry make_entry(key_argument key, const std::string& value) {
@@ -562,7 +563,19 @@ class indexed_table {
   template <class Transaction>
   static void add_entry(Transaction& t, const index& to, key_argument key,
                         const std::string& value) {
-    t.insert(*to.entries, entry_key(to, key, value), make_entry(key, value));
+    try {
+      t.insert(*to.entries, entry_key(to, key, value), make_entry(key, value));
+    } catch (const duplicate_key&) {
+      throw duplicate_key(to.entries->name() + ": another row has the value of row " +
+                          text_of(key) + " (expected: unique)");
+    }
+  }
+  static std::string text_of(key_argument key) {
+    if constexpr (std::integral<key_type>) {
+      return std::to_string(key);
+    } else {
+      return "'" + std::string(key) + "'";
+    }
   }
   // Adds the entries of a row that the transaction has just inserted. If a unique index already has
   // one of the values, it erases the row again and throws.
