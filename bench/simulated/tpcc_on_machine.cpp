@@ -114,8 +114,13 @@ tpcc_result run_tpcc_on_machine(const tpcc_request& wanted) {
   for (const database_on_machine& one : all) {
     if (one.name == wanted.run.index) return one.run(wanted);
   }
+  std::string names;
+  for (const database_on_machine& one : all)
+    names += (names.empty() ? "" : ", ") + std::string(one.name);
   throw bad_input("--index: '" + wanted.run.index +
-                  "' is not a database that is compiled for the simulated machine");
+                  "' is not a database that is compiled for the simulated machine (expected one "
+                  "of " +
+                  names + ")");
 }
 
 }  // namespace elidex::bench
