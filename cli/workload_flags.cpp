@@ -64,8 +64,7 @@ bench::workload_choice read_workload_flags(const workload_flags& flags) {
   for (const std::string& name : list_of("--index", flags.index)) {
     const bench::index_info* const index = bench::find_index(name);
     if (index == nullptr && bench::table_store::find_database(name) != nullptr)
-      refuse("--index", name,
-             "is a database, with --workload " + database_workload_names(),
+      refuse("--index", name, "is a database, with --workload " + database_workload_names(),
              "an index that 'elidex list' prints");
     if (index == nullptr)
       refuse_value("--index", name, "an index that 'elidex list' prints",
