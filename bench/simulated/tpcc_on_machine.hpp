@@ -10,7 +10,7 @@
 //
 // Loaded and run as database_run.hpp says. Terminals go round robin over the warehouses, draw the
 // specification's mix, and the two kinds that only read are snapshots unless asked otherwise.
-// Behind the run the consistency conditions are looked at.
+// After the run the consistency conditions are checked.
 //
 // A smaller scale than the specification's has the same proportions (bench/tpcc/random.hpp), but
 // for items and stock, which are as many as asked for: fewer stocks are hotter ones.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -429,6 +430,18 @@ TEST_P(OneTransaction, ACollectionFreesVersionsThatNoSnapshotNeeds) {
   EXPECT_FALSE(row.has_versions());
   EXPECT_EQ(row.stamp(), stamp);
   EXPECT_EQ(db::snapshot_transaction(clock_).get(accounts_, 10)->balance, 1);
+}
+
+// A walk that ignores the snapshots takes a row from one. The tests above would notice.
+TEST_P(OneTransaction, CanaryOfAHorizonAheadOfASnapshot) {
+  db::snapshot_transaction before(clock_);
+  auto one = begin();
+  one.t.upsert(accounts_, 10, account{1});
+  ASSERT_TRUE(one.commits());
+  ASSERT_TRUE(accounts_.begin_to_free_versions());
+  while (accounts_.continue_to_free_versions(std::numeric_limits<u64>::max())) {
+  }
+  EXPECT_FALSE(before.get(accounts_, 10));
 }
 
 // A commit makes sure that no snapshot of an earlier group begins. So a snapshot that begins while
