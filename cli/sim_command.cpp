@@ -181,6 +181,23 @@ std::vector<ordered_json> plan(const sim_flags& flags, const sim::machine& which
   throw std::runtime_error(why);
 }
 
+// Before anything runs: whether the program on the machine has all databases.
+void check_databases(const std::vector<ordered_json>& requests, workload_family family) {
+  const program_result result =
+      converse({sim_worker()}, ordered_json{{"list", "databases"}}.dump());
+  if (result.status != 0) fail(result);
+  const ordered_json all = ordered_json::parse(result.output).at("databases");
+  const std::vector<std::string> known =
+      all.at(family == workload_family::tpcc ? "tpcc" : "ycsb-txn");
+  std::string names;
+  for (const std::string& one : known) names += (names.empty() ? "" : ", ") + one;
+  for (const ordered_json& one : requests) {
+    const std::string name = one["index"];
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      refuse_value("--index", name, "for this workload one of " + names, known);
+  }
+}
+
 std::vector<ordered_json> run_all(const std::vector<ordered_json>& requests, std::size_t jobs) {
   const std::string worker = sim_worker();
   std::vector<ordered_json> answers(requests.size());
@@ -392,6 +409,7 @@ static int sim_command(const sim_flags& flags) {
           ? plan(flags, which, base, skipped)
           : database_requests(flags, flags.databases, family, base,
                               places_of(flags, which.hardware_threads()));
+  if (family != workload_family::keys) check_databases(requests, family);
   if (!flags.trace.empty()) {
     if (requests.size() != 1)
       refuse("--trace", flags.trace, "cannot record several runs", "flags that give one run");
@@ -461,8 +479,8 @@ void add_sim_command(command_parser& app) {
   add_options(command, flags->databases);
   command
       .add_option("--retries", flags->retries,
-                  "retries after a conflict, of every index with RTM except ordered_map and "
-                  "*/rtm-noretry [each index's own: */rtm 8, euno-btree+ 12, all others 128]")
+                  "retries after a conflict, of every index with RTM except ordered_map, db/occ "
+                  "and */rtm-noretry [each index's own: */rtm 8, euno-btree+ 12, all others 128]")
       .type_name("N");
   command
       .add_option("--leaf-version", flags->leaf_version,

@@ -82,6 +82,19 @@ std::vector<std::string> mixes_of(const workload_flags& flags) {
   return names;
 }
 
+// Refuses a flag that has no effect on any of the databases: none has this in its name.
+void check_is_used(const char* flag, bool is_given, std::string_view part,
+                   const std::vector<ordered_json>& requests) {
+  if (!is_given) return;
+  for (const ordered_json& one : requests) {
+    if (one["index"].get<std::string>().find(part) != std::string::npos) return;
+  }
+  throw bench::bad_input(std::string(flag) +
+                         ": has no effect on these databases (expected one "
+                         "with '" +
+                         std::string(part) + "' in its name)");
+}
+
 }  // namespace
 
 void add_options(command_parser& command, sim_database_flags& flags) {
@@ -128,8 +141,10 @@ std::vector<ordered_json> database_requests(const workload_flags& flags,
   std::vector<ordered_json> requests;
   for (const std::string& workload : is_tpcc ? std::vector{flags.workload} : mixes_of(flags)) {
     for (const auto [threads, cores] : places) {
-      if (cores < threads)
-        throw bench::bad_input("--threads: databases need a core for each thread");
+      if (cores != threads)
+        throw bench::bad_input("--threads: " + std::to_string(threads) + " on " +
+                               std::to_string(cores) +
+                               " cores (expected --cores alone: databases run a thread on each)");
       for (const std::string& name : list_of("--index", index)) {
         ordered_json request =
             is_tpcc ? tpcc_request(databases, base, threads) : ycsb_request(flags, databases, base);
@@ -140,6 +155,8 @@ std::vector<ordered_json> database_requests(const workload_flags& flags,
       }
     }
   }
+  check_is_used("--retries", base.contains("retries"), "db/dbx", requests);
+  check_is_used("--leaf-version", base["leaf_version"] != "none", ":htm-btree", requests);
   return requests;
 }
 

@@ -20,7 +20,7 @@ namespace {
 std::vector<std::string> files_in(log_directory& directory) {
   std::error_code error;
   std::vector<std::string> names = directory.names(error);
-  throw_if(error, "list", "the copy's directory");
+  throw_if(error, "list", directory);
   std::erase(names, ".");
   std::erase(names, "..");
   return names;
@@ -40,16 +40,29 @@ std::vector<std::uint64_t> segments_from(log_directory& directory, std::uint64_t
   return numbers;
 }
 
-[[noreturn]] void refuse(const std::string& why) {
-  throw std::system_error(std::make_error_code(std::errc::invalid_argument), "elidex: " + why);
+// A std::system_error (invalid_argument) whose message does not end with the code's. Not made by
+// make_shared, for the reason in schema.cpp.
+class copy_refused : public std::system_error {
+ public:
+  explicit copy_refused(const std::string& what)
+      : std::system_error(std::make_error_code(std::errc::invalid_argument)),
+        what_(new std::string(what)) {}
+  const char* what() const noexcept override { return what_->c_str(); }
+
+ private:
+  std::shared_ptr<const std::string> what_;  // copying it cannot throw
+};
+
+[[noreturn]] void refuse(const log_directory& because_of, const std::string& why) {
+  throw copy_refused("elidex: " + because_of.shown() + why);
 }
 
 void rename_and_sync(log_directory& in, const std::string& from, const std::string& to) {
   std::error_code error;
   in.rename(from, to, error);
-  throw_if(error, "rename to", to);
+  throw_if(error, "rename to", in, to);
   in.sync(error);
-  throw_if(error, "sync the directory of", to);
+  throw_if(error, "sync", in);
 }
 
 }  // namespace
@@ -58,30 +71,30 @@ std::uint64_t copy_file(log_directory& from, const std::string& name, log_direct
                         const std::string& as, std::uint64_t bytes_max) {
   std::error_code error;
   const std::unique_ptr<log_file> source = from.open(name, error);
-  throw_if(error, "open", name);
+  throw_if(error, "open", from, name);
   const std::unique_ptr<log_file> copy = to.create(as, error);
-  throw_if(error, "create", as);
+  throw_if(error, "create", to, as);
   std::vector<std::byte> bytes(std::size_t{1} << 20);
   std::uint64_t copied = 0;
   while (copied < bytes_max) {
     const auto wanted =
         static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), bytes_max - copied));
     const std::size_t read = read_whole(*source, copied, std::span(bytes).first(wanted), error);
-    throw_if(error, "read", name);
+    throw_if(error, "read", from, name);
     if (read == 0) break;
     write_whole(*copy, std::span(bytes).first(read), error);
-    throw_if(error, "write", as);
+    throw_if(error, "write", to, as);
     copied += read;
   }
   copy->sync(error);
-  throw_if(error, "sync", as);
+  throw_if(error, "sync", to, as);
   return copied;
 }
 
 std::uint64_t copy_segments(log_directory& from, const segment_range& which, log_directory& to) {
   std::vector<std::uint64_t> numbers = segments_from(from, which.first);
   if (numbers.empty())
-    throw_if(std::make_error_code(std::errc::no_such_file_or_directory), "open",
+    throw_if(std::make_error_code(std::errc::no_such_file_or_directory), "open", from,
              name_of(file_kind::segment, which.first));
   std::erase_if(numbers, [&](std::uint64_t one) { return one > which.last; });
   std::reverse(numbers.begin(), numbers.end());
@@ -95,10 +108,10 @@ std::uint64_t copy_segments(log_directory& from, const segment_range& which, log
     const std::string name = name_of(file_kind::segment, number);
     if (number == numbers.back()) {
       to.sync(error);
-      throw_if(error, "sync the directory of", name);
+      throw_if(error, "sync", to);
     }
     to.rename(unfinished_copy_name(number), name, error);
-    throw_if(error, "rename to", name);
+    throw_if(error, "rename to", to, name);
   }
   return copied;
 }
@@ -239,9 +252,12 @@ bool is_beginning_of(log_directory& original, log_directory& copy, const std::st
 // Returns the number of the copy's last segment.
 std::uint64_t last_segment_of(log_directory& copy) {
   const std::vector<std::uint64_t> there = numbers_in(copy, file_kind::segment);
-  if (there.empty()) refuse("the copy has no log (expected a backup of this database)");
-  if (there.back() - there.front() + 1 != there.size())
-    refuse("a segment of the copy is missing (expected a backup that was not changed)");
+  if (there.empty()) refuse(copy, " has no log (expected a backup of this database)");
+  for (std::size_t i = 0; i < there.size(); ++i) {
+    if (there[i] != there.front() + i)
+      throw copy_refused("elidex: " + copy.shown(name_of(file_kind::segment, there.front() + i)) +
+                         " is missing (expected a backup that was not changed)");
+  }
   return there.back();
 }
 
@@ -259,9 +275,7 @@ void check_groups_follow(log_directory& from, const std::vector<std::uint64_t>& 
     const log_input segment(from, name_of(file_kind::segment, numbers[i]));
     const parsed_file_header parsed = read_header(segment, file_kind::segment);
     if (parsed.verdict == header_verdict::whole && parsed.header.first_group <= seen)
-      refuse(
-          "a crash of the original lost commits that the copy may have (expected: make a new "
-          "backup)");
+      refuse(from, ": a crash lost commits that the copy may have (expected: make a new backup)");
   }
 }
 
@@ -292,8 +306,10 @@ void check_same_tables(log_directory& from, log_directory& copy, std::uint64_t f
     const auto found = std::find_if(now.begin(), now.end(),
                                     [&](const catalog_row& of) { return of.name == one.name; });
     if (found != now.end() && lasting_part(found->row) != lasting_part(one.row))
-      refuse(one.name +
-             ": its columns were changed after the backup was made (expected: make a new backup)");
+      refuse(
+          from,
+          ": " + one.name +
+              ": its columns were changed after the backup was made (expected: make a new backup)");
   }
 }
 
@@ -305,18 +321,20 @@ std::uint64_t update_copy(log_directory& from, std::uint64_t group, std::uint64_
   const std::string name = name_of(file_kind::segment, first);
   const std::vector<std::uint64_t> numbers = segments_from(from, first);
   if (numbers.empty() || numbers.back() - first + 1 != numbers.size())
-    refuse("the log no longer has " + name +
-           " or a later file that the copy needs (expected a newer backup; make a new one)");
+    refuse(from, " no longer has " + name +
+                     " or a later file that the copy needs (expected a newer backup; make a new "
+                     "one)");
   if (!is_beginning_of(from, to, name))
-    refuse("the copy's " + name +
-           " is not the beginning of the log's (expected a backup that was not changed)");
+    throw copy_refused("elidex: " + to.shown(name) +
+                       " is not the beginning of the log's file (expected a backup that was not "
+                       "changed)");
   check_groups_follow(from, numbers, to);
   check_same_tables(from, to, fingerprint);
   std::error_code error;
   for (const std::string& other : to.names(error)) {
     if (is_unfinished(other)) to.remove(other, error);  // of an update that was interrupted
   }
-  throw_if(error, "list", "the copy");
+  throw_if(error, "list", to);
   std::uint64_t gained = 0;
   const std::uint64_t had = log_input(to, name).size();
   for (const std::uint64_t number : numbers) {
@@ -365,9 +383,27 @@ void for_each_segment(log_directory& from, const std::vector<std::uint64_t>& num
   }
 }
 
-[[noreturn]] void refuse_state(std::uint64_t group) {
-  refuse("the directory does not have the state of group " + std::to_string(group) +
-         " (expected a group that `elidex db history` lists)");
+[[noreturn]] void refuse_state(const log_directory& in, std::uint64_t group) {
+  refuse(in, " does not have the state of group " + std::to_string(group) +
+                 " (expected a group that `elidex db history` lists)");
+}
+
+// Copies checkpoints and a part of the log. The last names come when everything else is durable.
+void copy_files(log_directory& from, const std::vector<std::uint64_t>& checkpoints,
+                const segment_range& log, log_directory& to) {
+  try {
+    for (const std::uint64_t one : checkpoints)
+      copy_file(from, name_of(file_kind::checkpoint, one), to, unfinished_name(one));
+    copy_segments(from, log, to);
+    std::error_code error;
+    to.sync(error);
+    throw_if(error, "sync", to);
+    for (const std::uint64_t one : checkpoints)
+      rename_and_sync(to, unfinished_name(one), name_of(file_kind::checkpoint, one));
+  } catch (...) {
+    remove_copy(to);
+    throw;
+  }
 }
 
 }  // namespace
@@ -409,42 +445,42 @@ std::uint64_t restore_log(log_directory& from, std::uint64_t group, std::uint64_
     }
   }
   const std::vector<std::uint64_t> numbers = segments_from(from, which.first);
-  if (numbers.empty()) refuse_state(group);
+  if (numbers.empty()) refuse_state(from, group);
   std::uint64_t reached = 0;
   which.last = 0;
-  for_each_segment(from, numbers, fingerprint,
-                   [&](open_file& one, std::optional<std::uint64_t> limit) {
-                     const batches_end end = find_end(one, limit, group);
-                     which.last = one.number;
-                     which.bytes_of_last = end.bytes;
-                     reached = end.group;
-                     // The files behind it were removed, by a checkpoint that did not keep them.
-                     const bool is_next_there =
-                         std::binary_search(numbers.begin(), numbers.end(), one.number + 1);
-                     if (!end.is_followed && !is_next_there && one.number != numbers.back())
-                       refuse_state(group);
-                     return !end.is_followed;
-                   });
-  if (which.last == 0) refuse_state(group);
+  for_each_segment(
+      from, numbers, fingerprint, [&](open_file& one, std::optional<std::uint64_t> limit) {
+        const batches_end end = find_end(one, limit, group);
+        which.last = one.number;
+        which.bytes_of_last = end.bytes;
+        reached = end.group;
+        if (end.is_followed || end.group == group) return false;
+        if (one.number == numbers.back() ||
+            std::binary_search(numbers.begin(), numbers.end(), one.number + 1))
+          return true;
+        // A checkpoint that did not keep it has removed it, or it is lost.
+        throw copy_refused("elidex: " + from.shown(name_of(file_kind::segment, one.number + 1)) +
+                           " is missing, so the state of group " + std::to_string(group) +
+                           " cannot be made (expected a group up to " + std::to_string(end.group) +
+                           ", or one after the next checkpoint)");
+      });
+  if (which.last == 0) refuse_state(from, group);
   if (reached < needed)
-    throw log_error(log_problem::damaged,
-                    "elidex: the log ends at group " + std::to_string(reached) +
-                        ", but its checkpoint says that it had reached group " +
-                        std::to_string(needed));
-  try {
-    if (checkpoint != 0)
-      copy_file(from, name_of(file_kind::checkpoint, checkpoint), to, unfinished_name(checkpoint));
-    copy_segments(from, which, to);
-    std::error_code error;
-    to.sync(error);
-    throw_if(error, "sync", "the directory of the copy");
-    if (checkpoint != 0)
-      rename_and_sync(to, unfinished_name(checkpoint), name_of(file_kind::checkpoint, checkpoint));
-  } catch (...) {
-    remove_copy(to);
-    throw;
-  }
+    throw log_error(
+        log_problem::damaged,
+        "elidex: " + from.shown() + ": the log ends at group " + std::to_string(reached) +
+            ", but its checkpoint says that it had reached group " + std::to_string(needed));
+  std::vector<std::uint64_t> checkpoints;
+  if (checkpoint != 0) checkpoints.push_back(checkpoint);
+  copy_files(from, checkpoints, which, to);
   return reached;
+}
+
+void copy_all(log_directory& from, log_directory& to) {
+  check_is_empty(to, "elidex: copy_all()");
+  const std::vector<std::uint64_t> log = numbers_in(from, file_kind::segment);
+  if (log.empty()) refuse(from, " has no log (expected the directory of a database)");
+  copy_files(from, numbers_in(from, file_kind::checkpoint), {.first = log.front()}, to);
 }
 
 }  // namespace elidex::internal

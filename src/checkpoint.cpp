@@ -115,10 +115,10 @@ finished_checkpoint checkpoint_writer::finish() {
   std::error_code error;
   const std::string name = name_of(file_kind::checkpoint, number_);
   directory().rename(unfinished_name(number_), name, error);
-  throw_if(error, "rename to", name);
+  throw_if(error, "rename to", directory(), name);
   named_ = true;
   directory().sync(error);
-  throw_if(error, "sync the directory of", name);
+  throw_if(error, "sync", directory());
   if (backup_ == nullptr && !log_.options_.keep_history) remove_older(report);
   return report;
 }

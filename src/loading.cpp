@@ -45,7 +45,7 @@ std::string text(std::size_t row_bytes, const key_type_info& key, std::string_vi
     text += key.is_signed ? "signed" : "unsigned";
     text += " integers of " + std::to_string(key.bytes) + " bytes";
   }
-  if (!schema_text.empty()) text.append(" (").append(schema_text).append(")");
+  if (!schema_text.empty()) text.append(" (").append(schema::shown(schema_text)).append(")");
   return text;
 }
 

@@ -90,12 +90,18 @@ class system_file final : public log_file {
 
 class system_directory final : public log_directory {
  public:
-  system_directory(int number, directory_use use) noexcept : descriptor_(number), use_(use) {}
+  system_directory(int number, std::string path, directory_use use) noexcept
+      : descriptor_(number), path_(std::move(path)), use_(use) {}
   // A child of fork() shares the lock. Closing the descriptor releases the lock only after all
   // processes have closed it. So the process that locked releases it itself, and no other does.
   ~system_directory() override {
     if (use_ != directory_use::follow && made_in_ == fork_generation())
       ::flock(descriptor_.get(), LOCK_UN);
+  }
+
+  std::string shown(const std::string& name) const override {
+    if (name.empty()) return path_;
+    return path_.ends_with('/') ? path_ + name : path_ + "/" + name;
   }
 
   std::vector<std::string> names(std::error_code& error) override {
@@ -172,6 +178,7 @@ class system_directory final : public log_directory {
   }
 
   descriptor descriptor_;
+  const std::string path_;
   const directory_use use_;
   const std::uint64_t made_in_ = fork_generation();
 };
@@ -195,7 +202,7 @@ std::unique_ptr<log_directory> open_log_directory(const std::string& path, direc
   if (error) throw std::system_error(error, "elidex: cannot open the log directory " + path);
   std::unique_ptr<log_directory> directory;
   try {
-    directory = std::make_unique<system_directory>(number, use);
+    directory = std::make_unique<system_directory>(number, path, use);
   } catch (...) {
     ::close(number);
     throw;

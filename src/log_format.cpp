@@ -30,10 +30,7 @@ constexpr auto tables = make_tables();
 constexpr std::uint64_t segment_magic = 0x474F'4C4F'4445'5245;     // "EREDOLOG"
 constexpr std::uint64_t checkpoint_magic = 0x544B'5043'4344'4C45;  // "ELDCCPKT"
 constexpr std::uint32_t block_magic = 0x4B4C'4245;                 // "EBLK"
-// Where an upsert has its row's bytes.
-constexpr std::uint32_t erased = 0xFFFF'FFFF;
-constexpr std::uint32_t is_change = 0x8000'0000;  // with the bytes of its pieces
-constexpr std::uint32_t is_compressed = 0x100;    // with a block's kind
+constexpr std::uint32_t is_compressed = 0x100;                     // with a block's kind
 // A stamp's lowest bits, which are zero in files (commit_stamp.hpp).
 constexpr unsigned stamp_state_bits = 3;
 
@@ -215,25 +212,14 @@ end_counts decode_end_counts(std::span<const std::byte> bytes) noexcept {
           .last_group = get_number<std::uint64_t>(bytes.data() + 24)};
 }
 
-namespace {
+namespace entry_parts {
 
 void check_length(std::string_view key, std::string_view row) {
   if (key.size() > log_bytes_max || row.size() > log_bytes_max)
     throw std::length_error("elidex: a key or a row of 2 GiB does not fit into a log entry");
 }
 
-constexpr std::size_t row_field_at = 8;  // in an entry's header
-
-// An entry without its row: where that has its bytes.
-std::byte* append_entry_header(byte_buffer& to, std::uint32_t table, std::string_view key,
-                               std::uint32_t row_field, std::size_t row_bytes) {
-  std::byte* const at = to.grow(entry_header_bytes + key.size() + row_bytes);
-  put_number(at, table);
-  put_number(at + 4, static_cast<std::uint32_t>(key.size()));
-  put_number(at + row_field_at, row_field);
-  if (!key.empty()) std::memcpy(at + entry_header_bytes, key.data(), key.size());
-  return at + entry_header_bytes + key.size();
-}
+namespace {
 
 // --- Changes: pieces of words, each behind the number of its first word and how many they are ---
 
@@ -264,8 +250,13 @@ std::size_t next_equality(std::string_view a, std::string_view b, std::size_t wo
   return word;
 }
 
-// Writes the pieces in which the rows differ into `to`, which has room for a row. Returns how many
-// bytes that are, or the row's size if they are not shorter than the row.
+}  // namespace
+
+bool has_pieces(std::string_view before, std::string_view after) noexcept {
+  return before.size() == after.size() && after.size() % word_bytes == 0 &&
+         after.size() / word_bytes <= words_max;
+}
+
 std::size_t write_pieces(std::string_view before, std::string_view after, std::byte* to) noexcept {
   const std::size_t words = after.size() / word_bytes;
   std::size_t bytes = 0;
@@ -283,35 +274,7 @@ std::size_t write_pieces(std::string_view before, std::string_view after, std::b
   return bytes;
 }
 
-}  // namespace
-
-void append_entry(byte_buffer& to, std::uint32_t table, log_operation operation,
-                  std::string_view key, std::string_view row) {
-  if (operation == log_operation::erase) row = {};
-  check_length(key, row);
-  const std::uint32_t field =
-      operation == log_operation::erase ? erased : static_cast<std::uint32_t>(row.size());
-  std::byte* const at = append_entry_header(to, table, key, field, row.size());
-  if (!row.empty()) std::memcpy(at, row.data(), row.size());
-}
-
-void append_change(byte_buffer& to, std::uint32_t table, std::string_view key,
-                   std::string_view before, std::string_view after) {
-  check_length(key, after);
-  const std::size_t begin = to.size();
-  if (before.size() == after.size() && after.size() % word_bytes == 0 &&
-      after.size() / word_bytes <= words_max) {
-    std::byte* const row = append_entry_header(to, table, key, 0, after.size());
-    const std::size_t bytes = write_pieces(before, after, row);
-    if (bytes < after.size()) {
-      put_number(to.data() + begin + row_field_at, is_change | static_cast<std::uint32_t>(bytes));
-      to.shrink(begin + entry_header_bytes + key.size() + bytes);
-      return;
-    }
-    to.shrink(begin);
-  }
-  append_entry(to, table, log_operation::upsert, key, after);
-}
+}  // namespace entry_parts
 
 record_reader::parse_status record_reader::next(log_entry& entry) noexcept {
   while (entries_ == 0) {
@@ -329,11 +292,12 @@ record_reader::parse_status record_reader::next(log_entry& entry) noexcept {
   if (rest_.size() < entry_header_bytes) return parse_status::malformed;
   const std::uint64_t key_bytes = get_number<std::uint32_t>(rest_.data() + 4);
   const auto row_field = get_number<std::uint32_t>(rest_.data() + 8);
-  const std::uint64_t row_bytes = row_field == erased ? 0 : row_field & ~is_change;
+  const std::uint64_t row_bytes =
+      row_field == entry_parts::erased ? 0 : row_field & ~entry_parts::is_change;
   entry.table = get_number<std::uint32_t>(rest_.data());
-  entry.operation = row_field == erased            ? log_operation::erase
-                    : (row_field & is_change) != 0 ? log_operation::change
-                                                   : log_operation::upsert;
+  entry.operation = row_field == entry_parts::erased            ? log_operation::erase
+                    : (row_field & entry_parts::is_change) != 0 ? log_operation::change
+                                                                : log_operation::upsert;
   entry.stamp = stamp_;
   rest_ = rest_.subspan(entry_header_bytes);
   if (rest_.size() < key_bytes + row_bytes) return parse_status::malformed;
@@ -386,7 +350,7 @@ std::uint64_t moved_by(std::uint64_t from, std::uint64_t by) noexcept {
 
 void row_writer::append(byte_buffer& to, std::uint32_t table, std::string_view key,
                         std::string_view row, std::uint64_t stamp) {
-  check_length(key, row);
+  entry_parts::check_length(key, row);
   const bool begins = to.empty();
   const std::size_t before = to.size();
   std::byte* const begin = to.grow(sizeof table + 3 * number_bytes_max + key.size() + row.size());

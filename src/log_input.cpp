@@ -13,14 +13,15 @@ std::vector<std::uint64_t> numbers_in(log_directory& directory, file_kind kind) 
   for (const std::string& name : directory.names(error)) {
     if (const auto number = number_of(kind, name)) numbers.push_back(*number);
   }
-  if (error) throw std::system_error(error, "elidex: cannot list the log directory");
+  if (error) throw std::system_error(error, "elidex: cannot list " + directory.shown());
   std::sort(numbers.begin(), numbers.end());
   return numbers;
 }
 
-log_input::log_input(log_directory& directory, std::string name) : name_(std::move(name)) {
+log_input::log_input(log_directory& directory, const std::string& name)
+    : name_(directory.shown(name)) {
   std::error_code error;
-  file_ = directory.open(name_, error);
+  file_ = directory.open(name, error);
   if (!error) size_ = file_->size(error);
   if (error) throw std::system_error(error, "elidex: cannot open " + name_);
 }

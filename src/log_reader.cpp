@@ -12,9 +12,9 @@
 namespace elidex::internal {
 namespace {
 
-[[noreturn]] void missing(std::uint64_t number) {
-  throw log_error(log_problem::damaged,
-                  "elidex: " + name_of(file_kind::segment, number) + " is missing");
+[[noreturn]] void missing(const log_directory& in, std::uint64_t number, const char* detail = "") {
+  throw log_error(log_problem::damaged, "elidex: " + in.shown(name_of(file_kind::segment, number)) +
+                                            " is missing" + detail);
 }
 
 }  // namespace
@@ -103,19 +103,23 @@ std::vector<std::uint64_t> log_reader::list_files() {
   // A directory in use has a segment before it has its first checkpoint.
   unfinished_backup |= !found_.unfinished.empty() && numbers.empty() && found_.checkpoint == 0;
   if (unfinished_backup)
-    throw log_error(log_problem::damaged,
-                    "elidex: the directory has an unfinished backup (expected a complete one)");
+    throw log_error(
+        log_problem::damaged,
+        "elidex: " + directory_.shown() + " has an unfinished backup (expected a complete one)");
   std::sort(numbers.begin(), numbers.end());
   return numbers;
 }
 
 void log_reader::check_numbers(const std::vector<std::uint64_t>& numbers) const {
+  // Only a checkpoint allows the first files to be absent, so the checkpoint may be what is lost.
+  if (found_.checkpoint == 0 && !numbers.empty() && numbers.front() != first_segment_)
+    missing(directory_, first_segment_, ", or a checkpoint that replaces it");
   std::uint64_t expected = first_segment_;
   for (const std::uint64_t number : numbers) {
-    if (number != expected) missing(expected);
+    if (number != expected) missing(directory_, expected);
     ++expected;
   }
-  if (numbers.empty() && found_.checkpoint != 0) missing(expected);
+  if (numbers.empty() && found_.checkpoint != 0) missing(directory_, expected);
 }
 
 // The newest segment may be one whose making a crash has cut off. A checkpoint's first segment was
@@ -208,7 +212,8 @@ void log_reader::read_segments(const std::vector<segment>& segments) {
     found_.segments.push_back({one.number, whole_group_});
   }
   if (whole_group_ < log_reaches_) {
-    throw log_error(log_problem::damaged, "elidex: the log ends at group " +
+    throw log_error(log_problem::damaged, "elidex: " + directory_.shown() +
+                                              ": the log ends at group " +
                                               std::to_string(whole_group_) +
                                               ", but its checkpoint says that it had reached "
                                               "group " +
@@ -307,11 +312,12 @@ void log_reader::apply_batch(const batch& one) {
       if (status == record_reader::parse_status::malformed ||
           group_of_stamp(entry.stamp) > one.group ||
           group_of_stamp(entry.stamp) <= one.previous_group)
-        throw log_error(
-            log_problem::damaged,
-            "elidex: " + name_of(file_kind::segment, one.segment) + " is damaged at byte " +
-                std::to_string(one.begin) + ": not the records of groups " +
-                std::to_string(one.previous_group + 1) + " to " + std::to_string(one.group));
+        throw log_error(log_problem::damaged,
+                        "elidex: " + directory_.shown(name_of(file_kind::segment, one.segment)) +
+                            " is damaged at byte " + std::to_string(one.begin) +
+                            ": not the records of groups " +
+                            std::to_string(one.previous_group + 1) + " to " +
+                            std::to_string(one.group));
       entries_.push_back(entry);
     }
   }
@@ -515,7 +521,8 @@ bool log_reader::continue_behind_gap(std::uint64_t missing, std::uint64_t number
     }
   }
   throw log_error(log_problem::left_behind,
-                  "elidex: the writer has removed " + name_of(file_kind::segment, missing) +
+                  "elidex: the writer has removed " +
+                      directory_.shown(name_of(file_kind::segment, missing)) +
                       " before it was read (expected: follow the directory with another database)");
 }
 

@@ -17,8 +17,10 @@ constexpr std::size_t long_segment_bytes = std::size_t{64} << 10;
 
 }  // namespace
 
-void throw_if(const std::error_code& error, const char* what, const std::string& name) {
-  if (error) throw std::system_error(error, std::string("elidex: cannot ") + what + " " + name);
+void throw_if(const std::error_code& error, const char* what, const log_directory& in,
+              const std::string& name) {
+  if (error)
+    throw std::system_error(error, std::string("elidex: cannot ") + what + " " + in.shown(name));
 }
 
 std::uint64_t new_salt() noexcept {
@@ -34,10 +36,10 @@ std::uint64_t new_salt() noexcept {
 }
 
 block_file::block_file(log_directory& directory, std::string name, const file_header& header)
-    : name_(std::move(name)), compressed_(header.compressed) {
+    : directory_(directory), name_(std::move(name)), compressed_(header.compressed) {
   std::error_code error;
   file_ = directory.create(name_, error);
-  throw_if(error, "create", name_);
+  throw_if(error, "create", directory_, name_);
   append_file_header(gathered_, header);
   seed_ = parse_file_header(gathered_.bytes(), header.kind).crc;
   size_ = gathered_.size();
@@ -62,7 +64,7 @@ std::uint64_t block_file::block(block_header header, std::span<const std::byte> 
   flush();
   std::error_code error;
   write_whole(*file_, payload, error);
-  throw_if(error, "write", name_);
+  throw_if(error, "write", directory_, name_);
   return payload.size();
 }
 
@@ -70,7 +72,7 @@ void block_file::flush() {
   if (gathered_.empty()) return;
   std::error_code error;
   write_whole(*file_, gathered_.bytes(), error);
-  throw_if(error, "write", name_);
+  throw_if(error, "write", directory_, name_);
   gathered_.clear();
 }
 
@@ -78,7 +80,7 @@ void block_file::sync() {
   flush();
   std::error_code error;
   file_->sync(error);
-  throw_if(error, "sync", name_);
+  throw_if(error, "sync", directory_, name_);
 }
 
 log_writer::log_writer(log_directory& directory, const recovered_log& found,
@@ -95,22 +97,22 @@ log_writer::log_writer(log_directory& directory, const recovered_log& found,
   // not.
   std::error_code error;
   directory_.sync(error);
-  throw_if(error, "sync", "the log directory");
+  throw_if(error, "sync", directory_);
   if (!segments_.empty()) {
     const std::string name = name_of(file_kind::segment, segments_.back().number);
     const std::unique_ptr<log_file> last = directory_.open(name, error);
-    throw_if(error, "open", name);
+    throw_if(error, "open", directory_, name);
     last->sync(error);
-    throw_if(error, "sync", name);
+    throw_if(error, "sync", directory_, name);
   }
   for (const std::string& name : found.unfinished) {
     directory_.remove(name, error);
-    throw_if(error, "remove", name);
+    throw_if(error, "remove", directory_, name);
   }
   if (found.next_is_torn) {
     const std::string name = name_of(file_kind::segment, found.next_segment);
     directory_.remove(name, error);
-    throw_if(error, "remove", name);
+    throw_if(error, "remove", directory_, name);
   }
   continue_in(make_segment(found.next_segment, found.whole_bytes, found.first_group),
               found.next_segment);
@@ -136,7 +138,7 @@ std::unique_ptr<block_file> log_writer::make_segment(std::uint64_t number,
 void log_writer::continue_in(std::unique_ptr<block_file> next, std::uint64_t number) {
   std::error_code error;
   directory_.sync(error);
-  throw_if(error, "sync the directory of", name_of(file_kind::segment, number));
+  throw_if(error, "sync", directory_);
   if (segment_ != nullptr) full_segments_bytes_ += segment_->size();
   segment_ = std::move(next);
   const std::lock_guard guard(mutex_);

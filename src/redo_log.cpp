@@ -178,8 +178,8 @@ void redo_log::set_pace(pace wanted) noexcept {
 
 void redo_log::finish_batch() {
   wait_for_pace();
-  const std::uint64_t wanted = clock_.advance() - 1;
-  const std::uint64_t group = clock_.wait_for(wanted);
+  const std::uint64_t group = clock_.advance() - 1;
+  clock_.wait_for(group);
   writer_->begin_batch(group);
   slot* first = nullptr;
   {

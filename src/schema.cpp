@@ -226,6 +226,24 @@ std::size_t bytes_of_member(const column_definition& column) {
 
 }  // namespace
 
+std::string schema::shown(std::string_view text) {
+  std::string shown;
+  try {
+    for (description_reader reader(text); reader.has_more();) {
+      const described_column one = reader.next();
+      if (!shown.empty()) shown.append(", ");
+      shown.append(one.definition.name).append(" ").append(name_of(one.definition.type));
+      if (one.definition.text_bytes_max != 0)
+        shown.append(" ").append(std::to_string(one.definition.text_bytes_max));
+      if (one.definition.nullable) shown.append(" null");
+      if (one.offset) shown.append(" at byte ").append(std::to_string(*one.offset));
+    }
+  } catch (const schema_mismatch&) {
+    return std::string(text);  // of a later version
+  }
+  return shown;
+}
+
 schema schema::of_directory(std::string_view text, std::size_t row_bytes) {
   std::vector<column_definition> columns;
   std::vector<packed_place> places;

@@ -150,7 +150,6 @@ std::uint64_t storage::note_state(const table_base& changed) {
   if (!catalog_) return clock_.now();
   redo_log::commit entry(*catalog_);
   entry.upsert(catalog_table, changed.catalog_name(), describe_for_catalog(changed));
-  entry.seal();
   const commit_clock::commit_phase phase(clock_);
   const std::uint64_t group = clock_.now();
   entry.keep(commit_stamp(group, 0));

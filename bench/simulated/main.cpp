@@ -528,8 +528,12 @@ int answer(const ordered_json& request) {
   ordered_json document;
   if (request.contains("list")) {
     for (const bench::index_info& one : bench::indexes()) document["indexes"].push_back(one.name);
-    for (const std::string_view one : bench::databases_on_machine())
+    for (const std::string_view one : bench::databases_on_machine()) {
       document["indexes"].push_back(one);
+      document["databases"]["tpcc"].push_back(one);
+    }
+    for (const std::string_view one : bench::ycsb_txn_databases_on_machine())
+      document["databases"]["ycsb-txn"].push_back(one);
     for (const std::string_view one : bench::lock_variants_on_machine())
       document["indexes"].push_back(one);
     document["files"] = files_of_program();

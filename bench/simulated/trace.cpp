@@ -86,6 +86,7 @@ void write_trace(const std::string& file, const sim::machine& which, const std::
   }
   for (const sim::event& e : report.events) out << ",\n" << bar_of(e, which).dump();
   out << "\n]}\n";
+  out.close();  // before the check: it writes what is left
   if (!out) throw std::runtime_error("--trace: '" + file + "' cannot be written");
 }
 

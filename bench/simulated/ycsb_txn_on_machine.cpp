@@ -59,6 +59,10 @@ ycsb_txn_result run_with(const ycsb_txn_request& wanted) {
 
 }  // namespace
 
+std::vector<std::string_view> ycsb_txn_databases_on_machine() {
+  return {"db/occ", "db/silo"};
+}
+
 ycsb_txn_result run_ycsb_txn_on_machine(const ycsb_txn_request& wanted) {
   check_threads(wanted.run);
   if (wanted.run.index == "db/silo") return run_with<basic_database<db::silo_commit>>(wanted);

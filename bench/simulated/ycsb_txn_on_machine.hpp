@@ -10,6 +10,9 @@
 //
 // Thread-safety: one run at a time in a process.
 
+#include <string_view>
+#include <vector>
+
 #include "bench/simulated/database_run.hpp"
 #include "bench/ycsb_txn/ycsb_txn.hpp"
 
@@ -25,6 +28,9 @@ struct ycsb_txn_request {
 };
 
 using ycsb_txn_result = database_result<ycsb_txn::kind_names.size()>;
+
+/// The names of the databases that can be run.
+[[nodiscard]] std::vector<std::string_view> ycsb_txn_databases_on_machine();
 
 /// Throws bad_input; std::runtime_error for a run that got stuck, or that lost or tore a change.
 [[nodiscard]] ycsb_txn_result run_ycsb_txn_on_machine(const ycsb_txn_request& wanted);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "elidex/database.hpp"
 #include "elidex/hash_map.hpp"
 #include "elidex/ordered_map.hpp"
 
@@ -84,4 +85,13 @@ void of_other_arguments(ordered_map<std::string, int>& map,
   map.compute("a", [](int) {});
   // ordered_map::compute | "the function takes a reference: what it does to a copy is lost"
   map.compute("a", [](std::optional<int>) {});
+}
+
+struct person {
+  int age;
+};
+
+void of_values_of_an_index(database::indexed_table<int, person>& people) {
+  // indexed_table::add_index | "an index has integers, doubles or strings, such as ordered_key's"
+  people.add_index<std::optional<int>>("by age", [](int, const person& one) { return one.age; });
 }

@@ -52,17 +52,25 @@ struct database_flags {
   std::string group;    // of restore
 };
 
-void check_directory(const std::string& directory) {
+void check_directory(const std::string& directory, const char* argument = "DIR") {
   using internal::file_kind;
-  if (!fs::is_directory(directory))
-    refuse("DIR", directory, "is not a directory", "the directory of a database");
-  for (const auto& one : fs::directory_iterator(directory)) {
-    const std::string name = one.path().filename().string();
-    if (internal::number_of(file_kind::segment, name) ||
-        internal::number_of(file_kind::checkpoint, name))
-      return;
+  constexpr const char* expected = "the directory of a database";
+  std::error_code error;
+  const bool is_directory = fs::is_directory(directory, error);
+  if (!error && !is_directory) refuse(argument, directory, "is not a directory", expected);
+  bool has_log = false;
+  if (!error) {
+    for (fs::directory_iterator one(directory, error); !error && one != fs::directory_iterator();
+         one.increment(error)) {
+      const std::string name = one->path().filename().string();
+      has_log = has_log || internal::number_of(file_kind::segment, name) ||
+                internal::number_of(file_kind::checkpoint, name);
+    }
   }
-  refuse("DIR", directory, "has neither a log nor a checkpoint", "the directory of a database");
+  if (error == std::errc::no_such_file_or_directory)
+    refuse(argument, directory, "is not a directory", expected);
+  if (error) refuse(argument, directory, "cannot be read: " + error.message(), expected);
+  if (!has_log) refuse(argument, directory, "has neither a log nor a checkpoint", expected);
 }
 
 // Lines for standard output, or for a file that appears when finish() is called.
@@ -147,7 +155,7 @@ std::string text_of_log(const db::recovered_log& found) {
   std::string text = found.checkpoint == 0
                          ? "no checkpoint"
                          : "checkpoint " + std::to_string(found.checkpoint) + " with " +
-                               std::to_string(found.checkpoint_rows) + " rows";
+                               std::to_string(found.checkpoint_rows) + " rows, with the catalog's";
   text += ", " + std::to_string(found.entries) + " log entries";
   if (found.torn_bytes != 0)
     text += ", " + std::to_string(found.torn_bytes) + " bytes of a commit that a crash cut off";
@@ -319,56 +327,71 @@ int shell_command(const database_flags& flags) {
   return run_shell(in, std::cin, flags.write);
 }
 
-int verify_command(const database_flags& flags) {
-  check_directory(flags.directory);
-  const stored_tables in(flags.directory, stored_tables::use::read);
+// Reads everything. Returns what `verify` prints.
+std::string verified(const std::string& directory) {
+  const stored_tables in(directory, stored_tables::use::read);
   std::uint64_t rows = 0;
   const auto all = in.tables();
   for (const stored_tables::table& one : all) rows += count_rows(in, one.name).rows;
-  print(flags.directory + ": no damage; " + std::to_string(all.size()) + " tables, " +
-        std::to_string(rows) + " rows, " + text_of_log(in.found()) + text_of_use(in) + "\n");
+  return directory + ": no damage; " + std::to_string(all.size()) + " tables, " +
+         std::to_string(rows) + " rows, " + text_of_log(in.found()) + text_of_use(in) + "\n";
+}
+
+int verify_command(const database_flags& flags) {
+  check_directory(flags.directory);
+  print(verified(flags.directory));
   return 0;
 }
 
 void check_copy(const std::string& copy, const char* expected) {
-  if (fs::exists(copy) && !fs::is_empty(copy))
-    refuse("TO", copy, "exists and is not empty", expected);
-}
-
-// Copies the files while a lock keeps writers out.
-void copy_directory(const std::string& directory, const std::string& copy) {
-  check_copy(copy, "a directory that does not exist yet, or --update for a copy of DIR");
-  const auto from = internal::open_log_directory(directory, internal::directory_use::read);
-  const auto to = internal::open_log_directory(copy);
   std::error_code error;
-  for (const std::string& name : from->names(error)) {
-    using internal::file_kind;
-    if (internal::number_of(file_kind::segment, name) ||
-        internal::number_of(file_kind::checkpoint, name))
-      internal::copy_file(*from, name, *to, name);
-  }
-  if (!error) to->sync(error);
-  if (error) throw std::system_error(error, "elidex: cannot copy " + directory);
+  const fs::file_status there = fs::status(copy, error);
+  if (!fs::exists(there) && there.type() != fs::file_type::none) return;
+  if (there.type() == fs::file_type::none)
+    refuse("TO", copy, "cannot be read: " + error.message(), expected);
+  if (!fs::is_directory(there)) refuse("TO", copy, "is not a directory", expected);
+  const bool is_empty = fs::is_empty(copy, error);
+  if (error) refuse("TO", copy, "cannot be read: " + error.message(), expected);
+  if (!is_empty) refuse("TO", copy, "exists and is not empty", expected);
 }
 
-int verify_copy(database_flags flags) {
-  flags.directory = flags.to;
-  return verify_command(flags);
+// Reads a copy that was made just now. If it is damaged, so is the file that it was copied from:
+// the copy is removed, and the message names that file.
+std::string verified_copy(const database_flags& flags) {
+  try {
+    return verified(flags.to);
+  } catch (const db::log_error& error) {
+    const auto copy = internal::open_log_directory(flags.to, internal::directory_use::extend);
+    const auto original =
+        internal::open_log_directory(flags.directory, internal::directory_use::follow);
+    const std::string place = copy->shown("");
+    std::string what = error.what();
+    if (const std::size_t at = what.find(place); at != std::string::npos)
+      what.replace(at, place.size(), original->shown(""));
+    internal::remove_copy(*copy);
+    throw db::log_error(error.problem(), what + "; the copy was removed");
+  }
 }
 
 int backup_command(const database_flags& flags) {
   check_directory(flags.directory);
   if (flags.update) {
-    check_directory(flags.to);
+    check_directory(flags.to, "TO");
     const auto from = internal::open_log_directory(flags.directory, internal::directory_use::read);
     const std::uint64_t added = internal::update_copy(
         *from, internal::whole_file, internal::log_fingerprint,
         *internal::open_log_directory(flags.to, internal::directory_use::extend));
     print(flags.to + ": " + std::to_string(added) + " bytes added\n");
-  } else {
-    copy_directory(flags.directory, flags.to);
+    print(verified(flags.to));
+    return 0;
   }
-  return verify_copy(flags);
+  check_copy(flags.to, "a directory that does not exist yet, or --update for a copy of DIR");
+  {  // a lock keeps writers out
+    const auto from = internal::open_log_directory(flags.directory, internal::directory_use::read);
+    internal::copy_all(*from, *internal::open_log_directory(flags.to));
+  }
+  print(verified_copy(flags));
+  return 0;
 }
 
 int restore_command(const database_flags& flags) {
@@ -376,8 +399,9 @@ int restore_command(const database_flags& flags) {
   check_copy(flags.to, "a directory that does not exist yet");
   const std::uint64_t wanted = parse_count("--group", flags.group, 0, internal::whole_file);
   const std::uint64_t group = db::restore(flags.directory, flags.to, wanted);
-  print(flags.to + ": the state after group " + std::to_string(group) + "\n");
-  return verify_copy(flags);
+  const std::string report = verified_copy(flags);
+  print(flags.to + ": the state after group " + std::to_string(group) + "\n" + report);
+  return 0;
 }
 
 // When the file was written last, as UTC.

@@ -346,6 +346,9 @@ class basic_database {
   using table = internal::table<Key, Row, typename Indexes::template map<Key>>;
   template <class Key>
   using schema_table = internal::schema_table<Key, typename Indexes::template map<Key>>;
+  // A table with indexes.
+  template <class Key, class Row>
+  using indexed_table = internal::indexed_table<basic_database, table<Key, Row>>;
 
   basic_database() {
     internal::name_memory(this, sizeof *this, "database");
@@ -447,7 +450,7 @@ class basic_database {
   // indexed_table of it, adds its indexes, and returns the indexed_table by reference. That must
   // live as long as the database is used. `define` must not call change_table().
   //
-  //   std::optional<elidex::db::indexed_table<...>> by;
+  //   std::optional<elidex::database::indexed_table<std::uint64_t, account_2>> by;
   //   auto& now = db.change_table<account_2>(accounts, since, [&](auto& next) -> auto& {
   //     by.emplace(db, next);
   //     owner = by->template add_index<std::string>("accounts by owner", owner_of);

@@ -59,7 +59,7 @@ class db_command : public elidex::testing::elidex_tool {
 TEST_F(db_command, InfoListsTablesAndColumns) {
   const outcome got = run("db info " + path("shop"));
   EXPECT_EQ(got.status, 0) << got.err;
-  EXPECT_THAT(got.out, HasSubstr("checkpoint 1 with 9 rows"));
+  EXPECT_THAT(got.out, HasSubstr("checkpoint 1 with 9 rows, with the catalog's"));
   EXPECT_THAT(got.out, HasSubstr("customer uint64, note text, discount real null, seal bytes"));
   EXPECT_THAT(got.out, HasSubstr("row bytes(16)"));
   const auto json = nlohmann::json::parse(run("db info " + path("shop") + " --json -").out);
@@ -324,7 +324,28 @@ TEST_F(db_command, VerifyNamesDamage) {
   }
   const outcome damaged = run("db verify " + path("shop"));
   EXPECT_EQ(damaged.status, 1);
-  EXPECT_THAT(damaged.err, HasSubstr("checkpoint-00000001.ckpt is damaged at byte"));
+  const std::string place = path("shop") + "/checkpoint-00000001.ckpt";
+  EXPECT_THAT(damaged.err, HasSubstr(place + " is damaged at byte"));
+  // A copy of it is not kept, and the message names the file that it was copied from.
+  const outcome copied = run("db backup " + path("shop") + " " + path("copy"));
+  EXPECT_EQ(copied.status, 1);
+  EXPECT_EQ(copied.out, "");
+  EXPECT_THAT(copied.err, HasSubstr(place + " is damaged at byte"));
+  EXPECT_THAT(copied.err, HasSubstr("; the copy was removed"));
+  EXPECT_TRUE(std::filesystem::is_empty(path("copy")));
+  ASSERT_TRUE(std::filesystem::remove(place));
+  EXPECT_THAT(run("db verify " + path("shop")).err,
+              HasSubstr(" is missing, or a checkpoint that replaces it"));
+}
+
+TEST_F(db_command, ABackupThatFailsLeavesNoPartOfTheRows) {
+  std::filesystem::path last;
+  for (const auto& one : std::filesystem::directory_iterator(path("shop")))
+    if (one.path().extension() == ".log") last = std::max(last, one.path());
+  ASSERT_TRUE(std::filesystem::remove(last));
+  std::filesystem::create_directory(last);  // opens, and cannot be read
+  EXPECT_EQ(run("db backup " + path("shop") + " " + path("copy")).status, 1);
+  EXPECT_EQ(run("db verify " + path("copy")).status, 2);
 }
 
 TEST_F(db_command, ReadsADirectoryThatAProgramHasOpen) {
@@ -372,6 +393,9 @@ TEST_F(db_command, RestoreCopiesAnEarlierState) {
   EXPECT_THAT(run("db dump " + before + " --table \"small keys\" --format csv").out,
               HasSubstr("\n1,"));
   EXPECT_EQ(run("db restore " + path("shop") + " " + before + " --group 1").status, 2);
+  const outcome too_early = run("db restore " + path("shop") + " " + path("other") + " --group 0");
+  EXPECT_EQ(too_early.status, 1);
+  EXPECT_THAT(too_early.err, EndsWith("(expected a group that `elidex db history` lists)\n"));
   const outcome listed = run("db history " + path("shop"));
   EXPECT_EQ(listed.status, 0) << listed.err;
   EXPECT_THAT(listed.out, HasSubstr("checkpoint-00000002.ckpt"));
@@ -391,6 +415,12 @@ TEST_F(db_command, RestoreCopiesAnEarlierState) {
 
 TEST_F(db_command, RefusesWhatItCannotRead) {
   EXPECT_EQ(run("db info " + path("nowhere")).status, 2);
+  file("a file", "");
+  const outcome no_directory = run("db backup " + path("shop") + " '" + path("a file") + "'");
+  EXPECT_EQ(no_directory.status, 2);
+  EXPECT_THAT(no_directory.err, HasSubstr("TO: "));
+  EXPECT_THAT(run("db backup " + path("shop") + " " + path("nowhere") + " --update").err,
+              HasSubstr("TO: "));
   std::filesystem::create_directory(path("empty"));
   const outcome empty = run("db verify " + path("empty"));
   EXPECT_EQ(empty.status, 2);

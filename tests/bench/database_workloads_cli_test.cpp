@@ -191,7 +191,11 @@ TEST_F(elidex_tool, sim_refuses_databases_that_it_cannot_run) {
   refused("sim --workload tpcc --keys 5", "--keys: '5' cannot be combined with --workload tpcc");
   refused("sim --workload a --warehouses 2", "--warehouses", "--workload tpcc");
   refused("sim --workload tpcc,a", "--workload", "tpcc alone");
-  refused("sim --workload tpcc --threads 4 --cores 2", "--threads", "a core for each thread");
+  refused("sim --workload tpcc --threads 4 --cores 2", "--threads: 4 on 2 cores");
+  refused("sim --workload tpcc --threads 1 --cores 1,2", "--threads: 1 on 2 cores");
+  refused("sim --workload tpcc --retries 3", "--retries: has no effect on these databases");
+  refused("sim --workload tpcc --leaf-version head", "--leaf-version: has no effect");
+  refused("sim --workload tpcc --index db/occ,db/nope", "--index: ", "db/nope", "db/silo");
   refused("sim --workload tpcc --index db/2pl", "--index: 'db/2pl'");
   refused("sim --workload ycsb-txn:b --index db/2pl", "--index: 'db/2pl'", "db/occ");
   refused("sim --workload ycsb-txn:d", "--workload: invalid value 'ycsb-txn:d'", "ycsb-txn:a");

@@ -8,6 +8,7 @@
 #include <string>
 #include <system_error>
 
+#include "elidex/internal/log/backup.hpp"
 #include "support/databases.hpp"
 #include "support/faulty_directory.hpp"
 
@@ -170,6 +171,56 @@ TEST(FailingCalls, OfABackup) {
   }
   EXPECT_GT(calls, 5U);
   EXPECT_LT(whole, calls / 2);
+}
+
+// The same for the files of a database that is not open: two checkpoints, and some log files.
+TEST(FailingCalls, OfACopyOfAllFiles) {
+  faulty_disk disk;
+  ASSERT_FALSE(live(disk, 0).failure);
+  const auto directory = disk.directory();
+  faulty_disk without_faults;
+  internal::copy_all(*directory, *without_faults.directory());
+  EXPECT_EQ(value_on(without_faults.copy()), 9);
+  const u64 calls = without_faults.calls();
+  EXPECT_GT(calls, 10U);
+  random_numbers random(seed_or(5));
+  u64 refused = 0;
+  for (const std::errc error : both_errors) {
+    for (u64 at = 0; at < calls; ++at) {
+      SCOPED_TRACE(at);
+      faulty_disk to;
+      to.faults().fail_one_call = at;
+      to.faults().fail_one_with = error;
+      bool failed = false;
+      try {
+        internal::copy_all(*directory, *to.private_directory());
+      } catch (const std::system_error&) {
+        failed = true;
+      }
+      for (const faulty_disk& left : {to.copy(), to.after_power_failure(random)}) {
+        try {
+          const std::int64_t value = value_on(left.copy());
+          ASSERT_TRUE(value == 9 || (failed && value == 0));
+        } catch (const db::log_error&) {
+          ASSERT_TRUE(failed);
+          ++refused;
+        }
+      }
+    }
+  }
+  for (u64 at = 0; at < calls; ++at) {
+    SCOPED_TRACE(at);
+    faulty_disk to;
+    to.faults().power_off_at = at;
+    EXPECT_THROW(internal::copy_all(*directory, *to.private_directory()), std::system_error);
+    try {
+      const std::int64_t value = value_on(to.after_power_failure(random));
+      ASSERT_TRUE(value == 9 || value == 0);
+    } catch (const db::log_error&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 0U);
 }
 
 // A harness that takes any value for right would find nothing.

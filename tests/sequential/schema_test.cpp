@@ -292,7 +292,7 @@ TEST(Schema, ADirectoryRemembersIt) {
                                                      {"balance", column_type::integer},
                                                      {"rate", column_type::real}}));
   EXPECT_THAT(text_of<schema_mismatch>([&] { db.open(disk.directory()); }),
-              HasSubstr("5:owner text 10"));
+              HasSubstr("owner text 10, balance integer"));
 }
 
 }  // namespace

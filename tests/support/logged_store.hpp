@@ -35,7 +35,6 @@ class commit_with_group {
     commit_.change(table, key, before, after);
   }
   void keep(std::uint64_t stamp) {
-    commit_.seal();
     commit_.keep(commit_stamp(stamp));
     clock_.note_commit(group_);
   }

@@ -93,7 +93,7 @@ TEST(Waiters, SleepUntilACommitPhaseEnds) {
   internal::commit_clock clock;
   std::optional<internal::commit_clock::commit_phase> phase(std::in_place, clock);
   const std::uint64_t wanted = clock.advance() - 1;
-  EXPECT_SLEEPS(static_cast<void>(clock.wait_for(wanted)), phase.reset());
+  EXPECT_SLEEPS(clock.wait_for(wanted), phase.reset());
 }
 
 TEST(Waiters, SleepUntilANodeIsUnlocked) {

@@ -126,9 +126,8 @@ TEST(RedoLog, WhatIsNotKeptLeavesNoTrace) {
     given_up.upsert(0, "b", "2");
   }
   {
-    redo_log::commit sealed(me);
-    sealed.upsert(0, "c", "3");
-    sealed.seal();
+    redo_log::commit without_a_phase(me);
+    without_a_phase.upsert(0, "c", "3");
   }
   commit_with_group(me).keep(make_stamp(clock.now(), 9));  // reads only
   store.transact(me, {upsert("d", "4")});
@@ -606,14 +605,16 @@ TEST(LogQueue, GivesWhatIsUpToAGroup) {
   for (int i = 0; i < 3000; ++i) {
     const std::string row(random.below(random.below(100) == 0 ? 300'000 : 3'000),
                           static_cast<char>('a' + i % 26));
-    internal::byte_buffer record;
+    queue.begin();
+    internal::log_queue::staged_record record = queue.record();
     internal::begin_record(record);
-    internal::append_entry(record, 0, log_operation::upsert, std::to_string(i), row);
-    queue.stage(record.bytes(), 1);
+    const std::uint32_t entries = random.below(20) == 0 ? 200 : 1;
+    for (std::uint32_t k = 0; k < entries; ++k)
+      internal::append_entry(record, k, log_operation::upsert, std::to_string(i), row);
     if (random.below(5) == 0) continue;  // given up
     group += random.below(2);
-    queue.publish(commit_stamp(group, 1));
-    published.emplace_back(group, row);
+    queue.publish(entries, commit_stamp(group, 1));
+    for (std::uint32_t k = 0; k < entries; ++k) published.emplace_back(group, row);
     if (random.below(20) != 0) continue;
     const std::uint64_t upto = group - random.below(4);
     queue.take(upto, [&](std::span<const std::byte> records) {

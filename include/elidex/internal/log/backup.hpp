@@ -53,6 +53,10 @@ segment_range segments_up_to(log_directory& from, std::uint64_t first, std::uint
 // Copies segments to an empty directory. Returns their size.
 std::uint64_t copy_segments(log_directory& from, const segment_range& which, log_directory& to);
 
+// Copies the log and all checkpoints of a directory to which no one writes. `to` is empty. If it
+// throws, it has removed the copy, as far as that works.
+void copy_all(log_directory& from, log_directory& to);
+
 // Throws std::system_error (directory_not_empty) if the directory has files.
 void check_is_empty(log_directory& to, const char* function);
 // Removes the files of a copy that could not be completed, as far as that works.

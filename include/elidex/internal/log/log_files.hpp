@@ -57,6 +57,11 @@ class log_directory {
   log_directory& operator=(const log_directory&) = delete;
   virtual ~log_directory() = default;
 
+  // Returns a file's name, or that of the directory, as messages have it: with the path.
+  virtual std::string shown(const std::string& name = {}) const {
+    return name.empty() ? "the log directory" : name;
+  }
+
   // The names of all files, in any order, including files that are not the log's.
   virtual std::vector<std::string> names(std::error_code& error) = 0;
   // Makes a new, empty file to append to. Fails with std::errc::file_exists if the file exists.

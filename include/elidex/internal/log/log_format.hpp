@@ -19,6 +19,7 @@
 
 #include <array>
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -262,23 +263,97 @@ inline std::uint64_t stamp_of_record(const std::byte* record) noexcept {
 inline std::size_t bytes_of_record(const std::byte* record) noexcept {
   return get_number<std::uint32_t>(record + 12);
 }
-// Begins a record at the buffer's end. Entries follow, then finish_record().
-inline void begin_record(byte_buffer& to) {
+// What a record is written to: a byte_buffer, or a thread's queue (log_queue.hpp). The functions
+// are those of byte_buffer.
+template <class T>
+concept growing_bytes = requires(T& to, std::size_t bytes) {
+  { to.size() } -> std::same_as<std::size_t>;
+  { to.data() } -> std::same_as<std::byte*>;
+  { to.grow(bytes) } -> std::same_as<std::byte*>;
+  to.shrink(bytes);
+};
+
+// Begins a record at the end. Entries follow, then finish_record().
+template <growing_bytes To>
+void begin_record(To& to) {
   to.grow(record_header_bytes);
 }
-// Throws std::length_error if the key or the row is too long, or std::bad_alloc. Then the buffer is
+// Throws std::length_error if the key or the row is too long, or std::bad_alloc. Then the record is
 // unchanged. An erase has no row.
-void append_entry(byte_buffer& to, std::uint32_t table, log_operation operation,
-                  std::string_view key, std::string_view row);
+template <growing_bytes To>
+void append_entry(To& to, std::uint32_t table, log_operation operation, std::string_view key,
+                  std::string_view row);
 // Appends a change if that is shorter, otherwise an upsert of `after`. Throws as append_entry(),
-// and leaves the buffer unchanged then.
-void append_change(byte_buffer& to, std::uint32_t table, std::string_view key,
-                   std::string_view before, std::string_view after);
+// and leaves the record unchanged then.
+template <growing_bytes To>
+void append_change(To& to, std::uint32_t table, std::string_view key, std::string_view before,
+                   std::string_view after);
 // Ends the record that begins at `begin`. The buffer's end is less than 4 GiB behind `begin`.
 inline void finish_record(byte_buffer& to, std::size_t begin, std::uint64_t stamp,
                           std::uint32_t entries) noexcept {
   put_record_header(to.data() + begin, stamp, entries,
                     static_cast<std::uint32_t>(to.size() - begin));
+}
+
+namespace entry_parts {
+
+// Throws std::length_error.
+void check_length(std::string_view key, std::string_view row);
+
+inline constexpr std::size_t row_field_at = 8;  // in an entry's header
+// What the field contains, if not the number of the row's bytes.
+inline constexpr std::uint32_t erased = 0xFFFF'FFFF;
+inline constexpr std::uint32_t is_change = 0x8000'0000;  // with the bytes of its pieces
+
+// Appends an entry without its row. Returns where the row's bytes go.
+template <growing_bytes To>
+std::byte* append_header(To& to, std::uint32_t table, std::string_view key, std::uint32_t row_field,
+                         std::size_t row_bytes) {
+  std::byte* const at = to.grow(entry_header_bytes + key.size() + row_bytes);
+  put_number(at, table);
+  put_number(at + 4, static_cast<std::uint32_t>(key.size()));
+  put_number(at + row_field_at, row_field);
+  if (!key.empty()) std::memcpy(at + entry_header_bytes, key.data(), key.size());
+  return at + entry_header_bytes + key.size();
+}
+
+// Whether a change of such rows can be logged as pieces.
+bool has_pieces(std::string_view before, std::string_view after) noexcept;
+// Writes the pieces in which the rows differ into `to`, which has room for a row. Returns how many
+// bytes that are, or the row's size if they are not shorter than the row.
+std::size_t write_pieces(std::string_view before, std::string_view after, std::byte* to) noexcept;
+
+}  // namespace entry_parts
+
+template <growing_bytes To>
+void append_entry(To& to, std::uint32_t table, log_operation operation, std::string_view key,
+                  std::string_view row) {
+  if (operation == log_operation::erase) row = {};
+  entry_parts::check_length(key, row);
+  const std::uint32_t field = operation == log_operation::erase
+                                  ? entry_parts::erased
+                                  : static_cast<std::uint32_t>(row.size());
+  std::byte* const at = entry_parts::append_header(to, table, key, field, row.size());
+  if (!row.empty()) std::memcpy(at, row.data(), row.size());
+}
+
+template <growing_bytes To>
+void append_change(To& to, std::uint32_t table, std::string_view key, std::string_view before,
+                   std::string_view after) {
+  entry_parts::check_length(key, after);
+  if (entry_parts::has_pieces(before, after)) {
+    const std::size_t begin = to.size();
+    std::byte* const row = entry_parts::append_header(to, table, key, 0, after.size());
+    const std::size_t bytes = entry_parts::write_pieces(before, after, row);
+    if (bytes < after.size()) {
+      put_number(to.data() + begin + entry_parts::row_field_at,
+                 entry_parts::is_change | static_cast<std::uint32_t>(bytes));
+      to.shrink(begin + entry_header_bytes + key.size() + bytes);
+      return;
+    }
+    to.shrink(begin);
+  }
+  append_entry(to, table, log_operation::upsert, key, after);
 }
 
 // Iterates over the entries of a payload of whole records.

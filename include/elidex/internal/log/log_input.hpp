@@ -26,8 +26,9 @@ std::vector<std::uint64_t> numbers_in(log_directory& directory, file_kind kind);
 
 class log_input {
  public:
-  log_input(log_directory& directory, std::string name);
+  log_input(log_directory& directory, const std::string& name);
 
+  // With the directory's path.
   const std::string& name() const noexcept { return name_; }
   // The file's length when it was opened, or at the last look_again().
   std::uint64_t size() const noexcept { return size_; }

@@ -28,7 +28,8 @@
 namespace elidex::internal {
 
 // Throws std::system_error if there is an error.
-void throw_if(const std::error_code& error, const char* what, const std::string& name);
+void throw_if(const std::error_code& error, const char* what, const log_directory& in,
+              const std::string& name = {});
 
 // A random number, different for each file. It is no secret.
 std::uint64_t new_salt() noexcept;
@@ -46,6 +47,7 @@ class block_file {
   std::uint64_t size() const noexcept { return size_; }  // with the buffered bytes
 
  private:
+  log_directory& directory_;
   std::string name_;
   std::unique_ptr<log_file> file_;
   byte_buffer gathered_;

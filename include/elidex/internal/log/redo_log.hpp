@@ -7,7 +7,6 @@
 //   redo_log::worker me(log);                // one for each thread
 //   redo_log::commit commit(me);
 //   commit.upsert(table, key, row);          // if it throws, nothing has happened
-//   commit.seal();                           // the last call that may throw
 //   {
 //     const commit_clock::commit_phase phase(clock);
 //     ... lock, read the group, validate: to give up, leave the scope ...
@@ -38,11 +37,11 @@
 // logger may have been working on.
 //
 // Implementation notes
-// How a batch is made. A thread puts its records into its own queue (log_queue.hpp), within its
-// commit phase. The logger repeats four steps:
+// How a batch is made. A thread makes its records in its own queue (log_queue.hpp), and publishes
+// them within its commit phase. The logger repeats four steps:
 // 1. It advances the clock, and waits until no commit phase of the earlier groups runs
-//    (commit_clock.hpp, completed()).
-// 2. It takes the records up to the last completed group E from all queues.
+//    (commit_clock.hpp, wait_for()).
+// 2. It takes the records up to the last of these groups, E, from all queues.
 // 3. It writes them, and an end block that counts them.
 // 4. It syncs the file, and publishes durable_group() == E.
 // The commit groups since the previous batch are one batch, named by its last group. A batch has
@@ -51,7 +50,7 @@
 // serves all commits that arrive while the previous one runs.
 //
 // No record of a batch is missing: a record of a group <= E was published before its commit phase
-// ended. completed() saw that end.
+// ended. wait_for() saw that end.
 //
 // Why one sync for a batch and its end block is sufficient. The order in which a disk writes them
 // does not matter, because the reader reads in the order of the file. It takes a batch only if the
@@ -271,7 +270,6 @@ class redo_log::worker {
   friend class commit;
   redo_log& log_;
   slot& slot_;
-  byte_buffer record_;  // of the current commit
 };
 
 // A transaction's entries. They count only if keep() was called. A worker has at most one commit at
@@ -281,45 +279,44 @@ class redo_log::commit {
   // Throws std::system_error if the log has failed, or forked_child.
   explicit commit(worker& by) : worker_(by) {
     by.log_.check();
-    by.record_.clear();
+    by.slot_.queue.begin();
   }
   commit(const commit&) = delete;
   commit& operator=(const commit&) = delete;
 
   // If a transaction has several entries of one key, the last one counts, after the changes before
-  // it. Throw std::bad_alloc or std::length_error (a key or row of 2 GiB). Then the previous
-  // entries stay.
+  // it. Throw std::bad_alloc or std::length_error (a key or row of 2 GiB, or a transaction of 4
+  // GiB). Then the previous entries stay.
   void upsert(std::uint32_t table, std::string_view key, std::string_view row) {
-    append_entry(begun_record(), table, log_operation::upsert, key, row);
+    internal::log_queue::staged_record record = begun_record();
+    append_entry(record, table, log_operation::upsert, key, row);
     ++entries_;
   }
   void erase(std::uint32_t table, std::string_view key) {
-    append_entry(begun_record(), table, log_operation::erase, key, {});
+    internal::log_queue::staged_record record = begun_record();
+    append_entry(record, table, log_operation::erase, key, {});
     ++entries_;
   }
   // An upsert of `after` that logs only the words in which it differs from `before`. `before` is
   // the row at the commit, or the row that the previous entries leave.
   void change(std::uint32_t table, std::string_view key, std::string_view before,
               std::string_view after) {
-    append_change(begun_record(), table, key, before, after);
+    internal::log_queue::staged_record record = begun_record();
+    append_change(record, table, key, before, after);
     ++entries_;
   }
 
-  // Ends the entries. Throws std::bad_alloc or std::length_error (a transaction of 4 GiB).
-  void seal() {
-    if (entries_ != 0) worker_.slot_.queue.stage(worker_.record_.bytes(), entries_);
-  }
-
-  // To be called once, after seal(), in the commit phase in which the stamp's group was read. From
-  // then on the transaction is part of its group.
+  // To be called once, in the commit phase in which the stamp's group was read. From then on the
+  // transaction is part of its group.
   void keep(commit_stamp stamp) noexcept {
-    if (entries_ != 0) worker_.slot_.queue.publish(stamp);
+    if (entries_ != 0) worker_.slot_.queue.publish(entries_, stamp);
   }
 
  private:
-  byte_buffer& begun_record() {
-    if (worker_.record_.empty()) begin_record(worker_.record_);
-    return worker_.record_;
+  internal::log_queue::staged_record begun_record() {
+    internal::log_queue::staged_record record = worker_.slot_.queue.record();
+    if (record.size() == 0) begin_record(record);
+    return record;
   }
 
   worker& worker_;

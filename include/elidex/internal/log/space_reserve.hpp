@@ -46,6 +46,7 @@ class space_reserve final : public log_directory {
   // Removes the file, if `in` has one. Errors do not matter.
   static void remove_from(log_directory& in);
 
+  std::string shown(const std::string& of) const override { return of_->shown(of); }
   std::vector<std::string> names(std::error_code& error) override;
   std::unique_ptr<log_file> create(const std::string& file, std::error_code& error) override;
   std::unique_ptr<log_file> open(const std::string& file, std::error_code& error) override;

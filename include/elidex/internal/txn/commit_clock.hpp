@@ -30,7 +30,7 @@
 //    every thread's phase. In the order of the seq_cst fences, a phase that it misses began after
 //    that read. Its transaction reads the clock after that, so its group is at least E. So let S <
 //    E. If every phase that completed() sees has ended or announces a group > S, no later commit
-//    has a group <= S.
+//    has a group <= S. wait_for(S) does the same: its caller has read or made an E > S.
 // 2. A snapshot is consistent. Let T1 be a transaction that must precede T2 in the serial order.
 //    - T2 read or overwrote what T1 wrote: T2 saw T1's unlocked word. T1 had read its group by
 //      then, and the clock only grows.
@@ -132,21 +132,22 @@ class commit_clock {
     return least - 1;
   }
 
-  // Waits for the commit phases of group `wanted` and of earlier ones. Returns what completed()
-  // returns as soon as that is at least `wanted`. `wanted` must be before now().
-  std::uint64_t wait_for(std::uint64_t wanted) const noexcept {
-    for (;;) {
-      const std::uint64_t whole = completed();
-      if (whole >= wanted) return whole;
-      const std::size_t used = slots_used_.load();
-      for (std::size_t i = 0; i < used; ++i) {
-        const std::atomic<std::uint64_t>& committing = slots_[i].committing;
-        const auto is_in_the_way = [&] {
-          // acquire: pairs with the release in ~commit_phase(). completed() looks again.
-          return committing.load(std::memory_order_acquire) <= wanted && slots_[i].counts(i);
-        };
-        if (is_in_the_way()) wait_while<looks::often>(&committing, is_in_the_way);
-      }
+  // Waits for the commit phases of group `wanted` and of earlier ones. When it returns, no
+  // transaction commits in these groups any more. `wanted` must be before now().
+  void wait_for(std::uint64_t wanted) const noexcept {
+    // Note 1 above. Pairs with the fence in commit_phase. A phase that is not in the way when its
+    // turn comes, or that begins later, commits in a group after `wanted`. So one look at each
+    // thread is sufficient, which is a cache line of another processor.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    const std::size_t used = slots_used_.load();
+    for (std::size_t i = 0; i < used; ++i) {
+      const std::atomic<std::uint64_t>& committing = slots_[i].committing;
+      const auto is_in_the_way = [&] {
+        // acquire: pairs with the release in ~commit_phase(). A reader of the snapshot sees what
+        // that commit wrote.
+        return committing.load(std::memory_order_acquire) <= wanted && slots_[i].counts(i);
+      };
+      if (is_in_the_way()) wait_while<looks::often>(&committing, is_in_the_way);
     }
   }
 

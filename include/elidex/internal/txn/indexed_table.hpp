@@ -353,6 +353,9 @@ class indexed_table {
 
   template <class Value, class Fn>
   index_of<Value> add(std::string name, Fn value_of, bool unique) {
+    static_assert(
+        requires(ordered_key key, const Value& value) { key.add(value); },
+        "an index has integers, doubles or strings, such as ordered_key's");
     index_access::check_may_change(db_, "add_index()");
     const std::lock_guard guard(changing_);
     index_access::index_change change(db_, table_, "add_index()");

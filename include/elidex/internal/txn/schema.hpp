@@ -70,6 +70,8 @@ class schema {
   // catalog has (storage.hpp). Rows of a C++ type have the type's members as columns, if they are
   // registered, or one column "row" of type bytes. Throws schema_mismatch for another text.
   static schema of_directory(std::string_view text, std::size_t row_bytes);
+  // Returns such a text as messages have it.
+  static std::string shown(std::string_view text);
   // A move copies, so that every schema has columns.
   schema(const schema&) noexcept = default;
   schema& operator=(const schema&) noexcept = default;

@@ -154,7 +154,6 @@ class transaction_context {
         record.change(w.of->id(), key, bytes_of(w.before), bytes_of(w.words));
       }
     }
-    record.seal();
   }
   // To be called in the commit phase in which the stamp's group was read.
   void committed_with(commit_stamp stamp) noexcept {
