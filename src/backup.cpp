@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -124,8 +125,8 @@ void check_is_empty(log_directory& to, const char* function) {
                                 " (expected an empty or new one)");
 }
 
-// The first segment goes first, and recovery refuses what is left without it. So no part of the
-// files is taken for a copy, wherever this ends.
+// The first segment goes first, durably, and recovery refuses what is left without it. So no part of
+// the files is taken for a copy, wherever this ends.
 void remove_copy(log_directory& from) noexcept {
   try {
     std::error_code error;
@@ -135,8 +136,10 @@ void remove_copy(log_directory& from) noexcept {
     });
     std::sort(names.begin(), others);
     for (auto name = names.begin(); name != names.end() && !error; ++name) {
-      if (name == others) from.sync(error);
-      if (!error) from.remove(*name, error);
+      from.remove(*name, error);
+      const bool was_first = name == names.begin();
+      const bool was_last_segment = std::next(name) == others;
+      if (!error && (was_first || was_last_segment)) from.sync(error);
     }
   } catch (const std::exception&) {
     // The files stay as they are. Recovery refuses them, or they are whole.

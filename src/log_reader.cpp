@@ -90,7 +90,7 @@ std::vector<log_reader::segment> log_reader::open_files_once() {
 std::vector<std::uint64_t> log_reader::list_files() {
   std::error_code error;
   const std::vector<std::string> names = directory_.names(error);
-  if (error) throw std::system_error(error, "elidex: cannot list the log directory");
+  if (error) throw std::system_error(error, "elidex: cannot list " + directory_.shown());
   std::vector<std::uint64_t> numbers;
   bool unfinished_backup = false;
   for (const std::string& name : names) {

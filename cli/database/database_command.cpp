@@ -355,21 +355,40 @@ void check_copy(const std::string& copy, const char* expected) {
   if (!is_empty) refuse("TO", copy, "exists and is not empty", expected);
 }
 
+// Returns a message about damage in the copy as one about the file that it was copied from.
+std::string about_original(const std::string& what, internal::log_directory& copy,
+                           const internal::log_directory& original) {
+  std::error_code error;
+  std::vector<std::string> names = copy.names(error);
+  names.emplace_back();  // the directory: last, because its name begins those of its files
+  for (const std::string& name : names) {
+    const std::string begin = "elidex: " + copy.shown(name);
+    if (what.starts_with(begin))
+      return "elidex: " + original.shown(name) + what.substr(begin.size());
+  }
+  return what;
+}
+
 // Reads a copy that was made just now. If it is damaged, so is the file that it was copied from:
-// the copy is removed, and the message names that file.
+// the message names that file, and the copy is removed.
 std::string verified_copy(const database_flags& flags) {
   try {
     return verified(flags.to);
   } catch (const db::log_error& error) {
-    const auto copy = internal::open_log_directory(flags.to, internal::directory_use::extend);
-    const auto original =
-        internal::open_log_directory(flags.directory, internal::directory_use::follow);
-    const std::string place = copy->shown("");
+    if (error.problem() != db::log_problem::damaged) throw;
     std::string what = error.what();
-    if (const std::size_t at = what.find(place); at != std::string::npos)
-      what.replace(at, place.size(), original->shown(""));
-    internal::remove_copy(*copy);
-    throw db::log_error(error.problem(), what + "; the copy was removed");
+    try {
+      const auto copy = internal::open_log_directory(flags.to, internal::directory_use::extend);
+      const auto original =
+          internal::open_log_directory(flags.directory, internal::directory_use::follow);
+      what = about_original(what, *copy, *original);
+      internal::remove_copy(*copy);
+    } catch (const std::system_error&) {
+      // The copy stays. Its damage is what matters.
+    }
+    std::error_code ignored;
+    if (fs::is_empty(flags.to, ignored)) what += "; the copy was removed";
+    throw db::log_error(error.problem(), what);
   }
 }
 
