@@ -125,8 +125,8 @@ void check_is_empty(log_directory& to, const char* function) {
                                 " (expected an empty or new one)");
 }
 
-// The first segment goes first, durably, and recovery refuses what is left without it. So no part of
-// the files is taken for a copy, wherever this ends.
+// The first segment goes first, durably, and recovery refuses what is left without it. So no part
+// of the files is taken for a copy, wherever this ends.
 void remove_copy(log_directory& from) noexcept {
   try {
     std::error_code error;
