@@ -395,7 +395,8 @@ TEST_F(db_command, RestoreCopiesAnEarlierState) {
   EXPECT_EQ(run("db restore " + path("shop") + " " + before + " --group 1").status, 2);
   const outcome too_early = run("db restore " + path("shop") + " " + path("other") + " --group 0");
   EXPECT_EQ(too_early.status, 1);
-  EXPECT_THAT(too_early.err, EndsWith("(expected a group that `elidex db history` lists)\n"));
+  EXPECT_THAT(too_early.err,
+              ::testing::EndsWith("(expected a group that `elidex db history` lists)\n"));
   const outcome listed = run("db history " + path("shop"));
   EXPECT_EQ(listed.status, 0) << listed.err;
   EXPECT_THAT(listed.out, HasSubstr("checkpoint-00000002.ckpt"));

@@ -195,9 +195,10 @@ TEST_F(elidex_tool, sim_refuses_databases_that_it_cannot_run) {
   refused("sim --workload tpcc --threads 1 --cores 1,2", "--threads: 1 on 2 cores");
   refused("sim --workload tpcc --retries 3", "--retries: has no effect on these databases");
   refused("sim --workload tpcc --leaf-version head", "--leaf-version: has no effect");
-  refused("sim --workload tpcc --index db/occ,db/nope", "--index: ", "db/nope", "db/silo");
-  refused("sim --workload tpcc --index db/2pl", "--index: 'db/2pl'");
-  refused("sim --workload ycsb-txn:b --index db/2pl", "--index: 'db/2pl'", "db/occ");
+  refused("sim --workload tpcc --index db/occ,db/nope", "--index: invalid value 'db/nope'",
+          "db/silo");
+  refused("sim --workload tpcc --index db/2pl", "--index: invalid value 'db/2pl'");
+  refused("sim --workload ycsb-txn:b --index db/2pl", "--index: invalid value 'db/2pl'", "db/occ");
   refused("sim --workload ycsb-txn:d", "--workload: invalid value 'ycsb-txn:d'", "ycsb-txn:a");
   refused("sim --workload ycsb-txn:b --theta 2", "--theta: invalid value '2'");
 }
