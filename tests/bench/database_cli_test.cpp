@@ -334,6 +334,7 @@ TEST_F(db_command, VerifyNamesDamage) {
   EXPECT_THAT(copied.err, HasSubstr("; the copy was removed"));
   EXPECT_TRUE(std::filesystem::is_empty(path("copy")));
   ASSERT_TRUE(std::filesystem::remove(place));
+  std::filesystem::rename(path("shop") + "/redo-00000001.log", path("shop") + "/redo-00000002.log");
   EXPECT_THAT(run("db verify " + path("shop")).err,
               HasSubstr(" is missing, or a checkpoint that replaces it"));
 }
@@ -393,7 +394,9 @@ TEST_F(db_command, RestoreCopiesAnEarlierState) {
   EXPECT_THAT(run("db dump " + before + " --table \"small keys\" --format csv").out,
               HasSubstr("\n1,"));
   EXPECT_EQ(run("db restore " + path("shop") + " " + before + " --group 1").status, 2);
-  const outcome too_early = run("db restore " + path("shop") + " " + path("other") + " --group 0");
+  std::filesystem::copy(path("shop"), path("cut"));
+  ASSERT_TRUE(std::filesystem::remove(path("cut") + "/redo-00000001.log"));
+  const outcome too_early = run("db restore " + path("cut") + " " + path("other") + " --group 0");
   EXPECT_EQ(too_early.status, 1);
   EXPECT_THAT(too_early.err,
               ::testing::EndsWith("(expected a group that `elidex db history` lists)\n"));

@@ -252,7 +252,7 @@ TEST(RowMembers, ADirectoryRemembersThem) {
     db.transact([&](auto& t) { t.insert(rows, 1, nullable_numbers{.a = 9, .b = 8}); });
   }
   EXPECT_EQ(problem_of_opening<nullable_numbers>(disk), "");
-  EXPECT_THAT(problem_of_opening<renamed_numbers>(disk), HasSubstr("1:a uint32 null"));
+  EXPECT_THAT(problem_of_opening<renamed_numbers>(disk), HasSubstr("(a uint32 null, b uint8)"));
   // A schema with the same columns opens it as well.
   silo_database db;
   auto& rows = db.create_table<std::uint64_t>(
