@@ -3,7 +3,8 @@
 //
 //   log_queue queue;
 //   queue.begin();                         // the owner: a record, in place of one not published
-//   begin_record(queue.record());          // and entries: may throw
+//   log_queue::staged_record record = queue.record();
+//   begin_record(record);                  // and entries: may throw
 //   queue.publish(entries, stamp);         // the owner, when it commits: cannot fail
 //   // the logger: the records published with stamps of groups <= group
 //   queue.take(group, [&](std::span<const std::byte> records) { ... });
