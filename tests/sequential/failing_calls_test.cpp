@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "elidex/internal/log/backup.hpp"
+#include "elidex/internal/log/log_input.hpp"
 #include "support/databases.hpp"
 #include "support/faulty_directory.hpp"
 
@@ -137,14 +138,10 @@ TEST(FailingCalls, OfADirectoryWithACheckpointAndALog) {
   each_call_of_a_life_fails_once(disk, 9);
 }
 
-// The copy is whole, or open() refuses it or finds nothing in it. The original goes on.
-TEST(FailingCalls, OfABackup) {
-  faulty_disk disk;
-  counter c(disk);
-  for (int i = 0; i < 5; ++i) c.next();
-  faulty_disk without_faults;
-  c.backup(without_faults);
-  const u64 calls = without_faults.calls();
+// Lets each call on the disk of a copy fail once. copy(to) makes it, and check(to, failed) looks at
+// what is there. Returns how many copies did not fail.
+template <class Copy, class Check>
+u64 each_call_of_a_copy_fails_once(u64 calls, const Copy& copy, const Check& check) {
   u64 whole = 0;
   for (const std::errc error : both_errors) {
     for (u64 at = 0; at < calls; ++at) {
@@ -154,27 +151,43 @@ TEST(FailingCalls, OfABackup) {
       to.faults().fail_one_with = error;
       bool failed = false;
       try {
-        c.backup(to);
+        copy(to);
       } catch (const std::system_error& thrown) {
         failed = true;
-        ASSERT_EQ(thrown.code(), error);
+        EXPECT_EQ(thrown.code(), error);
       }
       if (!failed) ++whole;
-      try {
-        const std::int64_t value = value_on(to.copy());
-        ASSERT_TRUE(value == c.acknowledged() || (failed && value == 0));
-      } catch (const db::log_error&) {
-        ASSERT_TRUE(failed);
-      }
-      c.next();
+      check(to, failed);
     }
   }
+  return whole;
+}
+
+// The copy is whole, or open() refuses it or finds nothing in it. The original goes on.
+TEST(FailingCalls, OfABackup) {
+  faulty_disk disk;
+  counter c(disk);
+  for (int i = 0; i < 5; ++i) c.next();
+  faulty_disk without_faults;
+  c.backup(without_faults);
+  const u64 calls = without_faults.calls();
+  const u64 whole = each_call_of_a_copy_fails_once(
+      calls, [&](faulty_disk& to) { c.backup(to); },
+      [&](const faulty_disk& to, bool failed) {
+        try {
+          const std::int64_t value = value_on(to.copy());
+          EXPECT_TRUE(value == c.acknowledged() || (failed && value == 0));
+        } catch (const db::log_error&) {
+          EXPECT_TRUE(failed);
+        }
+        c.next();
+      });
   EXPECT_GT(calls, 5U);
   EXPECT_LT(whole, calls / 2);
 }
 
 // `disk` has a database that is not open, with 9 as the value.
-void each_call_of_a_copy_fails_once(faulty_disk& disk) {
+void copies_are_whole_or_refused(faulty_disk& disk) {
   const auto directory = disk.directory();
   faulty_disk without_faults;
   internal::copy_all(*directory, *without_faults.private_directory());
@@ -183,29 +196,19 @@ void each_call_of_a_copy_fails_once(faulty_disk& disk) {
   EXPECT_GT(calls, 10U);
   random_numbers random(seed_or(5));
   u64 refused = 0;
-  for (const std::errc error : both_errors) {
-    for (u64 at = 0; at < calls; ++at) {
-      SCOPED_TRACE(at);
-      faulty_disk to;
-      to.faults().fail_one_call = at;
-      to.faults().fail_one_with = error;
-      bool failed = false;
-      try {
-        internal::copy_all(*directory, *to.private_directory());
-      } catch (const std::system_error&) {
-        failed = true;
-      }
-      for (const faulty_disk& left : {to.copy(), to.after_power_failure(random)}) {
-        try {
-          const std::int64_t value = value_on(left.copy());
-          ASSERT_TRUE(value == 9 || (failed && value == 0));
-        } catch (const db::log_error&) {
-          ASSERT_TRUE(failed);
-          ++refused;
+  each_call_of_a_copy_fails_once(
+      calls, [&](faulty_disk& to) { internal::copy_all(*directory, *to.private_directory()); },
+      [&](const faulty_disk& to, bool failed) {
+        for (const faulty_disk& left : {to.copy(), to.after_power_failure(random)}) {
+          try {
+            const std::int64_t value = value_on(left.copy());
+            EXPECT_TRUE(value == 9 || (failed && value == 0));
+          } catch (const db::log_error&) {
+            EXPECT_TRUE(failed);
+            ++refused;
+          }
         }
-      }
-    }
-  }
+      });
   bool finished = false;
   for (u64 at = 0; !finished && at < 1000; ++at) {
     SCOPED_TRACE(at);
@@ -231,17 +234,46 @@ void each_call_of_a_copy_fails_once(faulty_disk& disk) {
 TEST(FailingCalls, OfACopyOfACheckpointAndALog) {
   faulty_disk disk;
   ASSERT_FALSE(live(disk, 0).failure);
-  each_call_of_a_copy_fails_once(disk);
+  copies_are_whole_or_refused(disk);
+}
+
+// A log of several files, without a checkpoint.
+faulty_disk log_of_nine() {
+  faulty_disk disk;
+  counter c(disk);
+  for (int i = 0; i < 9; ++i) c.next();
+  c.close();
+  return disk.copy();
 }
 
 TEST(FailingCalls, OfACopyOfALog) {
-  faulty_disk disk;
-  {
-    counter c(disk);
-    for (int i = 0; i < 9; ++i) c.next();
-    c.close();
-  }
-  each_call_of_a_copy_fails_once(disk);
+  faulty_disk disk = log_of_nine();
+  copies_are_whole_or_refused(disk);
+}
+
+// Files that get their names one by one are taken for a whole copy.
+TEST(FailingCalls, CanaryOfACopyUnderItsFinalNames) {
+  faulty_disk disk = log_of_nine();
+  const auto directory = disk.directory();
+  const auto copy = [&](faulty_disk& to) {
+    const auto made = to.private_directory();
+    for (const std::uint64_t one : internal::numbers_in(*directory, internal::file_kind::segment)) {
+      const std::string name = internal::name_of(internal::file_kind::segment, one);
+      internal::copy_file(*directory, name, *made, name);
+    }
+  };
+  faulty_disk without_faults;
+  copy(without_faults);
+  int parts = 0;
+  each_call_of_a_copy_fails_once(without_faults.calls(), copy, [&](const faulty_disk& to, bool) {
+    try {
+      const std::int64_t value = value_on(to.copy());
+      parts += value != 0 && value != 9 ? 1 : 0;
+    } catch (const db::log_error&) {
+      // refused
+    }
+  });
+  EXPECT_GT(parts, 0);
 }
 
 // A harness that takes any value for right would find nothing.
